@@ -48,21 +48,23 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--peers", help="only these, by printed names or parts of them (torch.compile,jax), by commas")
     parser.add_argument(
-        "--within", type=float, default=math.inf, help="end a workload, or ops, after about so many seconds"
+        "--within", type=float, default=math.inf, help="end a workload, or ops, after about this many seconds"
     )
-    parser.add_argument("--rounds", type=int, default=7, help="how often each peer takes its turn (default 7)")
-    parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")
-    parser.add_argument("--threads", type=int, help="threads for every peer (default: what each chooses)")
-    parser.add_argument("--isa", choices=["avx2"], help="hold every peer to these instructions, by its own switch")
+    parser.add_argument("--rounds", type=int, default=7, help="the number of turns of each peer (default 7)")
+    parser.add_argument("--seconds", type=float, help="the length of a turn; each workload has its default")
+    parser.add_argument("--threads", type=int, help="threads of every peer (default: each peer's own choice)")
+    parser.add_argument("--isa", choices=["avx2"], help="limit every peer to these instructions, by its own switch")
     parser.add_argument("--write", action="store_true", help="put the result into benchmarks/RESULTS.md")
-    parser.add_argument("--wait", type=float, default=0.0, help="wait up to so many seconds for a quiet machine")
-    parser.add_argument("--busy", action="store_true", help="write even if other processes used the machine meanwhile")
+    parser.add_argument("--wait", type=float, default=0.0, help="wait up to this many seconds for a quiet machine")
+    parser.add_argument(
+        "--busy", action="store_true", help="write even if other processes used the machine during the run"
+    )
     parser.add_argument("--seed", type=int, default=0, help="wild: the first seed (default 0)")
-    parser.add_argument("--count", type=int, default=40, help="wild: so many programs (default 40)")
+    parser.add_argument("--count", type=int, default=40, help="wild: the number of programs (default 40)")
     parser.add_argument(
         "--aside",
         action="store_true",
-        help="wild: the odd seeds, which are kept aside; without it the even ones, which may be built on",
+        help="wild: the odd seeds, which are held out; without this option the even ones, which may guide the work",
     )
     options = parser.parse_args()
     known = {"all", *WORKLOADS, *OTHERS}
@@ -83,12 +85,12 @@ def arguments() -> argparse.Namespace:
 
 
 def may_write(options: argparse.Namespace, text: str) -> bool:
-    """Whether to keep a result: not one of peers that are not held, and on a busy machine only if that is asked for."""
+    """Return whether to keep a result: not if a peer exceeds its limit, and on a busy machine only on request."""
     if options.write and quiet.MARK in text and not options.busy:
-        print("not written, because the machine was busy; --busy writes it all the same", file=sys.stderr)
+        print("not written, because the machine was busy; --busy writes it anyway", file=sys.stderr)
         return False
     if options.write and isa.MARK in text:
-        print("not written, because a peer is not held to AVX2", file=sys.stderr)
+        print("not written, because a peer is not limited to AVX2", file=sys.stderr)
         return False
     return bool(options.write)
 
@@ -126,7 +128,7 @@ def own_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run what was asked for; the status is 1 when a peer of ours failed or disagreed."""
+    """Run the requested measurements; return 1 if one of our peers failed or disagreed."""
     options = arguments()
     if options.isa:
         isa.hold(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The names network in its chunked form: 26 intermediates, each a tensor of its own whose gradient can be looked at."""
+"""The names network in its chunked form: 26 intermediates, each a separate tensor whose gradient can be inspected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parameters(dtype: Any) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def forward(p: dict[str, Any], x: Any, y: Any, rows: Any) -> dict[str, Any]:
-    """Every intermediate of the forward pass by name, written with what PyTorch and glassgrad share."""
+    """Return every intermediate of the forward pass by name, computed by functions common to PyTorch and glassgrad."""
     n = BATCH
     kept: dict[str, Any] = {}
 
@@ -64,7 +64,7 @@ def forward(p: dict[str, Any], x: Any, y: Any, rows: Any) -> dict[str, Any]:
 
 
 def gradients(library: Any, dtype: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """The gradient of every intermediate and parameter, computed by PyTorch or glassgrad, given as a module."""
+    """Return the gradient of every intermediate and parameter; the argument is the module of PyTorch or glassgrad."""
     rng = np.random.default_rng(42)
     x, y, rows = rng.integers(0, CLASSES, (BATCH, CONTEXT)), rng.integers(0, CLASSES, BATCH), np.arange(BATCH)
     leaves = {name: library.tensor(value, requires_grad=True) for name, value in parameters(dtype).items()}

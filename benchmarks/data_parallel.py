@@ -1,10 +1,10 @@
-"""Data-parallel steps of W2 and W3: ranks of one thread, next to PyTorch's and to one process with as many threads.
+"""Data-parallel steps of W2 and W3: ranks of one thread, beside PyTorch's and one process with as many threads.
 
 ``python -m benchmarks.data_parallel [--ranks 2] [--rounds 3] [--seconds 4] [--write] [w2 w3]``
 
-Every kind of run starts from the same weights and takes the same global batches, of which each rank has its rows. The
-kinds take turns; the median over the rounds of each round's median step counts. Losses have to agree after the steps
-of the check.
+Every kind of run starts from the same weights and takes the same global batches; each rank gets its rows of them. The
+kinds take turns; the result is the median over the rounds of each round's median step. The losses have to agree after
+the steps of the check.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TITLES = {
     "PyTorch": "PyTorch, eager, DistributedDataParallel over gloo", "threads": "glassgrad, compiled, one process",
 }  # fmt: skip  # a table
 CHECK_STEPS, TOLERANCE = 5, 2e-3
-# Of the time of which kind the compiled step may take how much.
+# The largest time of the compiled step as a share of the time of another kind.
 BARS = {"PyTorch": 0.8, "threads": 1.15}
 
 
@@ -35,7 +35,7 @@ BARS = {"PyTorch": 0.8, "threads": 1.15}
 
 
 def pinned(rank):
-    """Keep a rank on a core of its own, as `mpiexec -bind-to core` does."""
+    """Bind a rank to its own core, as `mpiexec -bind-to core` does."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
 
@@ -101,7 +101,7 @@ def package(key):
 
 
 def cut(key, rank, ranks, tensor):
-    """The rows of a rank of every batch."""
+    """Return a rank's rows of every batch."""
     batches = importlib.import_module(f"{package(key)}.problem").batches()
     rows = batches[0].shape[1] // ranks
     part = slice(rank * rows, (rank + 1) * rows)
@@ -109,7 +109,7 @@ def cut(key, rank, ranks, tensor):
 
 
 def worker(key, kind, seconds, store, rank, ranks):
-    """Check, warm up, measure; rank 0 prints what it found."""
+    """Check, warm up and measure; rank 0 prints the results."""
     made = theirs(key, store, rank, ranks) if kind == "PyTorch" else ours(key, kind)
     step, me, data, average, barrier = made
     losses = [average(step(*data[at]).item()) for at in range(CHECK_STEPS)]
@@ -137,7 +137,7 @@ def worker(key, kind, seconds, store, rank, ranks):
 
 
 def run(key, kind, ranks, seconds):
-    """Start the processes of a kind; return what rank 0 found."""
+    """Start the processes of a kind; return the results of rank 0."""
     own = [sys.executable, "-m", "benchmarks.data_parallel", "--worker", key, kind, str(seconds)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(ranks) if kind == "threads" else "1"}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
-"""Run the peers of a workload beside each other: check that they compute the same, then time them in turn.
+"""Run the peers of a workload side by side: check that they compute the same, then time them in turn.
 
-Peers take turns within every round, so that a machine that slows down for a minute slows all of them; the median over
-rounds is what counts. A peer that is not installed is reported as missing, one whose losses differ from the reference's
-is reported as disagreeing and not timed: the time of another computation would be no comparison.
+Peers take turns within every round, so that a machine that slows down for a minute slows all of them; the result is the
+median over rounds. The report lists a peer that is not installed as missing, and one whose losses differ from the
+reference's as disagreeing; the latter is not timed, because times of different computations cannot be compared.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 class PeerError(Exception):
-    """The peer could not do what was asked; the text says why."""
+    """The peer could not do a request; the text states the reason."""
 
 
 class Peer:
     """A peer's process and its answers."""
 
     def __init__(self, module: str, mode: str, threads: int | None, cache: Path | None = None) -> None:
-        # What the shell says of threads is not part of the command: a peer would run on one core beside others on all.
+        # Ignore the shell's variables for threads: with them, one peer could run on one core and the others on all.
         environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
         environment.setdefault("JAX_PLATFORMS", "cpu")
         if cache is not None:
@@ -48,7 +48,7 @@ class Peer:
         if threads is not None:
             environment.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
             if hasattr(os, "sched_setaffinity"):
-                # XLA sizes its pool by the cores it may use and has no other switch that always holds.
+                # XLA sizes its pool by the available cores and has no other switch that always works.
                 chosen = sorted(os.sched_getaffinity(0))[:threads]
                 prepare = lambda: os.sched_setaffinity(0, chosen)  # noqa: E731 -- used once, right below
         self.complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- lives as long as the process
@@ -64,7 +64,7 @@ class Peer:
         )
 
     def read(self, limit: float) -> dict[str, Any]:
-        """The next answer; raises `PeerError` when the process ends, fails, or takes longer than `limit` seconds."""
+        """Return the next answer; raise `PeerError` if the process ends, fails, or takes more than `limit` seconds."""
         assert self.process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
@@ -95,7 +95,7 @@ class Peer:
 
 @dataclass
 class Outcome:
-    """What came of one peer: seconds per step of each round, or the reason there are none."""
+    """The outcome of one peer: seconds per step of each round, or the reason for their absence."""
 
     name: str
     rounds: list[float] = field(default_factory=list)
@@ -121,7 +121,7 @@ class Outcome:
 
 
 def disagreement(losses: Sequence[float], reference: Sequence[float], tolerance: float) -> str:
-    """Where two runs of the same training part ways, or '' when they do not."""
+    """Return the place where two runs of the same training diverge, or '' if they agree."""
     for step, (mine, theirs) in enumerate(zip(losses, reference, strict=True)):
         if not (math.isfinite(mine) and abs(mine - theirs) <= tolerance * max(1.0, abs(theirs))):
             return f"loss {mine:.6f} at step {step + 1}, reference {theirs:.6f}"
@@ -129,10 +129,10 @@ def disagreement(losses: Sequence[float], reference: Sequence[float], tolerance:
 
 
 def matching(words: Sequence[str], peers: Iterable[str]) -> list[str]:
-    """Return the peers whose names are among the words or, whatever the case, contain one that is no name itself.
+    """Return the peers whose names are among the words, or contain a word that is not itself a name, in any case.
 
     Raises:
-        ValueError: with the names that there are, for a word that fits none.
+        ValueError: a word matches no name; the text lists the names.
     """
     known = list(peers)
     chosen: set[str] = set()
@@ -145,7 +145,7 @@ def matching(words: Sequence[str], peers: Iterable[str]) -> list[str]:
 
 
 def left_of(deadline: float) -> float:
-    """Seconds that a peer may take to start: what is left until `deadline`, at most `START_LIMIT`."""
+    """Return the seconds that a peer may take to start: the time left until `deadline`, at most `START_LIMIT`."""
     return max(0.0, min(START_LIMIT, deadline - time.monotonic()))
 
 
@@ -154,7 +154,7 @@ def start(
 ) -> tuple[dict[str, Peer], dict[str, Outcome]]:
     """Start the named peers one after the other and take their first losses.
 
-    Each gets a folder in `cache` for its machine code, so that it finds nothing of what was compiled before.
+    Each gets a folder in `cache` for its machine code, so that it finds no earlier compiled code.
     """
     running: dict[str, Peer] = {}
     outcomes = {name: Outcome(name) for name in names}
@@ -190,10 +190,10 @@ def again(peer: Peer) -> float:
 
 
 def reject_disagreeing(workload: Workload, running: dict[str, Peer], outcomes: dict[str, Outcome]) -> None:
-    """Stop every peer whose losses are not the reference's."""
+    """Stop every peer whose losses differ from the reference's."""
     if not running:
         return
-    # Without the reference the first that runs takes its place: agreement among the rest is still worth having.
+    # Without the reference, the first peer that runs replaces it: agreement among the others is still informative.
     reference = outcomes[workload.reference if workload.reference in running else next(iter(running))].losses
     for name in list(running):
         if found := disagreement(outcomes[name].losses, reference, workload.tolerance):
@@ -204,7 +204,7 @@ def reject_disagreeing(workload: Workload, running: dict[str, Peer], outcomes: d
 def time_in_turn(
     running: dict[str, Peer], outcomes: dict[str, Outcome], seconds: float, rounds: int, deadline: float = math.inf
 ) -> None:
-    """Time the peers round by round, the order reversed every other round; after `deadline` no round but the first."""
+    """Time the peers round by round, in reverse order every other round; after `deadline` only the first round runs."""
     counts: dict[str, int] = {}
     watch = quiet.Watch(peer.process.pid for peer in running.values())
 
@@ -246,10 +246,10 @@ def run(
     seconds: float | None = None,
     within: float = math.inf,
 ) -> list[Outcome]:
-    """Check and time the named peers (all when none is named; the reference always) and return their outcomes.
+    """Check and time the named peers (by default all; always the reference) and return their outcomes.
 
-    `names` may be parts of names, as `matching` reads them. After `within` seconds a peer that has not started is given
-    up, and no further round begins.
+    `names` may be parts of names, as in `matching`. After `within` seconds, a peer that has not started is skipped, and
+    no further round begins.
     """
     deadline = time.monotonic() + within
     chosen = matching([*names, workload.reference] if names else list(workload.peers), workload.peers)

@@ -1,8 +1,8 @@
-"""Every peer held to AVX2, each by its own switch, and a check in its own process that the switch took effect.
+"""Limit every peer to AVX2, each by its own switch, and check in its own process that the switch works.
 
-Processors with vectors of 64 bytes are many in data centres and few elsewhere. Held to AVX2, one of them shows how the
-peers compare on the others. Switches are environment variables, read when a library is loaded, so that the harness
-starts itself anew with them and every process that it starts inherits them.
+Processors with vectors of 64 bytes are common in data centres and rare elsewhere. Limited to AVX2, such a processor
+shows how the peers compare on the others. The switches are environment variables that a library reads when it is
+loaded; the harness therefore restarts itself with them, and every process that it starts inherits them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ BEYOND = ("AVX512", "X86_V4")  # how NumPy's names of later instructions begin
 
 
 def numpy_features() -> list[str]:
-    """The instructions beyond AVX2 that NumPy has found here; it refuses to be told of others."""
+    """Return the instructions beyond AVX2 that NumPy has found here; it rejects the names of others."""
     found = np.show_config("dicts")["SIMD Extensions"].get("found", [])
     return [name for name in found if name.startswith(BEYOND)]
 
 
 def switches() -> dict[str, str]:
-    """The environment that holds every peer to AVX2."""
+    """Return the environment that limits every peer to AVX2."""
     flags = os.environ.get("XLA_FLAGS", "")
     return {
         "GLASSGRAD_ISA": "avx2",
@@ -51,7 +51,7 @@ def switches() -> dict[str, str]:
 
 
 def hold(arguments: Sequence[str]) -> None:
-    """Start `python -m benchmarks` anew under the switches, unless it is."""
+    """Restart `python -m benchmarks` under the switches, unless they are already set."""
     if not machine.held():
         sys.stdout.flush()
         command = [sys.executable, "-m", "benchmarks", *arguments]
@@ -59,7 +59,7 @@ def hold(arguments: Sequence[str]) -> None:
 
 
 def peak() -> float:
-    """Operations a second that all cores together do in multiplications and additions of AVX2, measured."""
+    """Measure the operations per second of all cores together, in multiplications and additions of AVX2."""
     run, count, cores = multiplications(), 4_000_000, machine.cores()
     best = float("inf")
     for _ in range(ROUNDS):
@@ -74,7 +74,7 @@ def peak() -> float:
 
 
 def multiplications() -> Callable[[int], float]:
-    """A function that does as many rounds of independent multiplications and additions in vectors of 32 bytes."""
+    """Return a function that does rounds of independent multiplications and additions in 32-byte vectors."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -88,7 +88,7 @@ def multiplications() -> Callable[[int], float]:
 
 
 def _loop() -> str:
-    """The loop in LLVM's language: each chain waits for itself only, and all are added up in the end."""
+    """Return the loop in LLVM IR: each chain depends only on itself, and the end adds up all chains."""
     kind, chains = f"<{LANES} x float>", range(CHAINS)
     phis = [f"  %a{one} = phi {kind} [ %start, %entry ], [ %b{one}, %loop ]" for one in chains]
     steps = [f"  %b{one} = call {kind} @llvm.fma.v8f32({kind} %a{one}, {kind} %by, {kind} %start)" for one in chains]
@@ -115,7 +115,7 @@ end:
 
 
 def rates() -> list[float]:
-    """Operations a second of the large products of the library that this process has loaded."""
+    """Measure the operations per second of large products of the library that this process has loaded."""
     left = np.random.default_rng(0).standard_normal((SIDE, SIDE), dtype=np.float32)
     library = next((name for name in ("torch", "jax", "glassgrad") if name in sys.modules), "numpy")
     return [flops / _best(work) for flops, work in WORK[library](left)]
@@ -139,7 +139,7 @@ def _numpy(left: np.ndarray) -> Works:
 
 
 def _torch(left: np.ndarray) -> Works:
-    """A product by MKL and a convolution by oneDNN."""
+    """Return a product by MKL and a convolution by oneDNN."""
     import torch
 
     operand = torch.from_numpy(left)
@@ -169,14 +169,14 @@ WORK: dict[str, Callable[[Any], Works]] = {"torch": _torch, "jax": _jax, "glassg
 
 
 def excess() -> float:
-    """The rate of the fastest product of this process's library over what AVX2 can do: above one it is not held."""
+    """Return the rate of the library's fastest product over the limit of AVX2; above one, the switch does not work."""
     time.sleep(0.1)  # threads of the library may still spin
     limit = peak()
     return max(rates()) / limit
 
 
 def verdict(name: str, ratio: float) -> str:
-    """A line for the report if a peer is faster than AVX2 can be, '' otherwise."""
+    """Return a line for the report if a peer is faster than possible with AVX2, otherwise ''."""
     if not ratio > TOLERANCE:
         return ""
     return f"{MARK}: a product of {name} ran at {ratio:.2f} times the limit of AVX2 on these cores.**"

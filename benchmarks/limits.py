@@ -1,9 +1,9 @@
-"""What the machine can do at most: its rate for matrix products and its bandwidth, measured, not looked up.
+"""The measured limits of the machine: its rate of matrix products and its bandwidth.
 
-A step takes at least as long as its operations at the rate of matrix products, and at least as long as its bytes take
-to be copied; a good one does both at once, so that the larger of the two is the limit. A step that moves little works
-in the caches, which are several times as fast as memory: the bandwidth is that of copying as many bytes as the step
-moves, again and again, on all cores.
+A step takes at least the time of its operations at the rate of matrix products, and at least the time for copying its
+bytes. A good step does both at once, so the larger time is the limit. A step that moves few bytes works in the caches,
+which are several times as fast as memory; the bandwidth is therefore measured by repeatedly copying the same number of
+bytes on all cores.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PRIVATE = 1 << 21  # up to so many bytes, cores copy in caches of their own
 
 @dataclass(frozen=True)
 class Limits:
-    """Operations a second, and bytes a second by the number of bytes that are moved, the fewest first."""
+    """Operations per second, and bytes per second by the number of bytes moved, the fewest first."""
 
     flops: float
     bandwidths: tuple[tuple[int, float], ...]
 
     def bandwidth(self, moved: float) -> float:
-        """Bytes a second for a step that moves so many."""
+        """Return the bytes per second for a step that moves `moved` bytes."""
         return next((rate for size, rate in self.bandwidths if size >= moved), self.bandwidths[-1][1])
 
     def seconds(self, flops: float, moved: float) -> float:
@@ -41,13 +41,13 @@ class Limits:
         return max(flops / self.flops, moved / self.bandwidth(moved))
 
     def text(self, moved: float) -> str:
-        """What is assumed for a step that moves so many bytes."""
+        """Return the assumptions for a step that moves this many bytes."""
         copying = f"{self.bandwidth(moved) / 1e9:.0f} GB/s copying so much"
         return f"{self.flops / 1e9:.0f} GFLOP/s in float32 matrix products or {copying}"
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """The median of a few timings, after a first that is not counted."""
+    """Return the median of a few timings, without the first one."""
     work()
     timings = []
     for _ in range(ROUNDS):
@@ -58,7 +58,7 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 
 def product_rate() -> float:
-    """Operations a second of a large product: NumPy's, or our own where it is faster."""
+    """Measure the operations per second of a large product: NumPy's, or ours if it is faster."""
     left = np.random.default_rng(0).standard_normal((SIDE, SIDE), dtype=np.float32)
     product = np.empty_like(left)
     times = [seconds_of(lambda: np.matmul(left, left, out=product))]
@@ -73,7 +73,7 @@ def product_rate() -> float:
 
 
 def copying_rate(size: int) -> float:
-    """Bytes a second, read and written, of copying `size` bytes in all, half of them read, on all cores."""
+    """Measure the bytes per second, read and written, of copying on all cores; `size` counts reads and writes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if size <= PRIVATE:
         source, target = np.ones((2, size // 16))
@@ -99,5 +99,5 @@ def _copy(pair: np.ndarray, repeats: int) -> None:
 
 @functools.cache
 def measured() -> Limits:
-    """The limits of this machine, measured once a process."""
+    """Return the limits of this machine, measured once per process."""
     return Limits(product_rate(), tuple((size, copying_rate(size)) for size in SIZES))

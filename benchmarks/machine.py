@@ -1,4 +1,4 @@
-"""Facts about the machine and the libraries that a number without them would mean nothing."""
+"""Facts about the machine and the libraries, without which a measured number means nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DESIGNS = {(25, False): "Zen 3", (25, True): "Zen 4", (26, True): "Zen 5"}
 
 
 def cpu_name() -> str:
-    """The processor's name as the system gives it."""
+    """Return the system's name of the processor."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text(encoding="utf-8").splitlines():
@@ -31,7 +31,7 @@ def cpu_name() -> str:
 
 
 def cpu_family() -> int:
-    """The number that its maker gives to processors of one design, 0 where the system doesn't tell."""
+    """Return the maker's number for the design of the processor; 0 if the system does not report it."""
     info = Path("/proc/cpuinfo")
     found = (
         re.search(r"^cpu family\s*:\s*(\d+)", info.read_text(encoding="utf-8"), re.MULTILINE) if info.exists() else None
@@ -40,16 +40,16 @@ def cpu_family() -> int:
 
 
 def held() -> bool:
-    """Whether the harness has held everything that it runs to AVX2."""
+    """Return whether the harness has limited everything that it runs to AVX2."""
     return os.environ.get("GLASSGRAD_BENCHMARKS_ISA") == "avx2"
 
 
 def processor() -> str:
-    """The processor's name without what names of processors have in common: what results are kept apart by.
+    """Return the name of the processor's kind, under which its results are kept.
 
-    Processors of many years are all called Xeon or EPYC. Those with tiles are a kind of their own, and AMD's designs
-    are told by their family's number: Zen 5 does twice the products of Zen 4 in a cycle. The names of those that have
-    no wider vectors than AVX2's, and of those that are held to them, end with it.
+    Processors of many years are all called Xeon or EPYC. Processors with AMX tiles are a separate kind, and the family
+    number distinguishes AMD's designs: Zen 5 does twice the products of Zen 4 per cycle. The name of a processor
+    without wider vectors than AVX2's, or limited to AVX2, ends with "AVX2".
     """
     if instructions().startswith("AVX2"):
         return f"{design()} with AVX2"
@@ -67,12 +67,12 @@ def design() -> str:
 
 
 def cores() -> int:
-    """The cores this process may use, not those the machine has."""
+    """Return the number of cores that this process may use, not that of the machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def instructions() -> str:
-    """The widest vector instructions, and those for bfloat16: they decide what a compiler can do here."""
+    """Return the widest vector instructions, and those for bfloat16: they limit the code that a compiler can make."""
     info = Path("/proc/cpuinfo")
     flags = set(info.read_text(encoding="utf-8").split()) if info.exists() else set()
     vectors = (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("avx", "AVX"))
@@ -82,7 +82,7 @@ def instructions() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Installed versions of ourselves, what we stand on and the peers."""
+    """Return the installed versions of glassgrad, its dependencies and the peers."""
     found = {}
     for name in LIBRARIES:
         try:
@@ -93,7 +93,7 @@ def versions() -> dict[str, str]:
 
 
 def facts() -> dict[str, str]:
-    """What is written below every table."""
+    """Return the text below every table."""
     known = instructions()
     libraries = ", ".join(f"{name} {version}" for name, version in versions().items())
     return {

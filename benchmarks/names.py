@@ -1,4 +1,4 @@
-"""The main job, measured: `glassgrad train names` from beginning to end, and its gradients beside PyTorch's."""
+"""Measure the main job: `glassgrad train names` from beginning to end, and its gradients beside PyTorch's."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SEEDS = (0, 1, 2)
 
 
 def word_list() -> Path | None:
-    """The list of 32,033 names that the published run uses, where somebody has put it; None for the one we ship."""
+    """Return the list of 32,033 names of the published run if it is available; None selects the list we ship."""
     folders = (os.environ.get("GLASSGRAD_DATA", ""), str(Path(__file__).parents[2] / "shared" / "data"))
     found = (Path(folder) / "names.txt" for folder in folders if folder)
     return next((path for path in found if path.is_file()), None)
 
 
 def train(words: Path | None, seed: int) -> tuple[str, dict[str, Any]]:
-    """Examples as the command counts them, and the last record of its metrics."""
+    """Return the number of examples that the command reports, and the last record of its metrics."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         options = ["--seed", str(seed), "--run-dir", str(run), *(["--data", str(words)] if words else [])]
@@ -41,7 +41,7 @@ def train(words: Path | None, seed: int) -> tuple[str, dict[str, Any]]:
 
 
 def agreement() -> list[str]:
-    """The largest distance of a gradient of the chunked network from PyTorch's, for each dtype."""
+    """Return the largest difference between a gradient of the chunked network and PyTorch's, for each dtype."""
     try:
         import torch
     except ImportError:
@@ -61,7 +61,7 @@ def agreement() -> list[str]:
 
 
 def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]:
-    """Title, text and raw numbers; neither threads nor rounds change what a run comes to."""
+    """Return title, text and raw numbers; threads and rounds do not change the result of a run."""
     words = word_list()
     finals, counts = {}, ""
     for seed in SEEDS:

@@ -1,10 +1,10 @@
-"""What `doctor.watch(nan=True)` costs over the plain loop: compiled and eager steps of several sizes.
+"""Measure the cost of `doctor.watch(nan=True)` over the plain loop: compiled and eager steps of several sizes.
 
-Two copies of a training take turns, one of them watched for NaN. The watch samples the first step alone (`every` is
-beyond the number of steps), and its first steps are not timed, so the difference is the check with the copies that it
-takes. Each turn is held against the plain one right before it, and the median of the ratios of time on the clock
-counts. Processor time stands beside it: on a busy machine it is the better witness, but where threads wait for the next
-part of a step by turning in circles, it charges them for what Python does meanwhile.
+Two copies of a training take turns, one of them watched for NaN. The watch samples only the first step (`every` is
+larger than the number of steps), and the first steps are not timed, so the difference is the cost of the check and its
+copies. Each turn is compared with the plain turn right before it; the result is the median ratio of wall-clock times.
+Processor time stands beside it: it is more reliable on a busy machine, but it also counts threads that spin while they
+wait for Python.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Training:
         self.step: Callable[..., Any] = gg.compile(step, threads=threads) if case.compiled else step
 
     def turn(self, steps: int) -> tuple[float, float]:
-        """Return the seconds of a step: on the clock, and of the processor."""
+        """Return the seconds of a step: wall-clock and processor time."""
         began, spent = time.perf_counter(), time.process_time()
         for _ in range(steps):
             self.step(*self.data)

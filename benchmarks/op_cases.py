@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Case:
-    """One operation: its inputs by domain, its expression in each dialect, fixed shapes where it has them."""
+    """One operation: its inputs by domain, its expression in each dialect, and fixed shapes if it has them."""
 
     name: str
     expression: str
@@ -32,7 +32,7 @@ class Case:
     limit: float | None = None  # of PyTorch's time, where the case has a bar of its own
 
     def in_dialect(self, library: str) -> str:
-        """The expression for a library, or '' when it has none."""
+        """Return the expression for a library, or '' if the library has none."""
         if library in {"glassgrad", "torch"}:
             return self.expression
         if library == "jax" and self.jax is not None:
@@ -181,7 +181,7 @@ FIXED: tuple[Case, ...] = (
         "conv1d 32x16x100, 32 of 5", "F.conv1d(a, b, c)", shapes=((32, 16, 100), (32, 16, 5), (32,)), numpy="", jax=""
     ),
 )
-# Why an operation takes more than twice PyTorch's time at a size: a decision, not a task left over.
+# The reasons why operations take more than twice PyTorch's time at a size: these are decisions, not open tasks.
 REASONS: dict[str, dict[int, str]] = {
     "gelu": {
         1_000_000: "PyTorch evaluates the error function in registers, in one pass over memory. NumPy has none; here "
@@ -207,12 +207,12 @@ SIDES = {1: (1, 1), 1_000: (25, 40), 1_000_000: (1_000, 1_000)}
 OPERATORS = {"negative": "neg", "subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "clip": "clamp"}
 
 
-# Primitives that have no public name of their own: how they are called, or "" for a part of what is timed above.
+# Primitives without a public name: an expression that calls each one, or "" if a case above contains it.
 SPELLED = {"gelu_tanh": "F.gelu(a, approximate='tanh')", "root": "", "airy_slope": ""}
 
 
 def from_registry(registry: Mapping[str, Any]) -> list[Case]:
-    """A case for every smooth elementwise primitive of the table that has none above: a new op is timed unasked."""
+    """Return a case for every smooth elementwise primitive that has none above, so that new ops are timed as well."""
     written = {word for case in SIZED for word in (case.name, *re.findall(r"\bm\.(\w+)|\bF\.(\w+)", case.expression))}
     known = {name for entry in written for name in (entry if isinstance(entry, tuple) else (entry,))}
     cases = []
@@ -235,7 +235,7 @@ def from_registry(registry: Mapping[str, Any]) -> list[Case]:
 
 
 def shapes_of(case: Case, size: int) -> tuple[tuple[int, ...], ...]:
-    """The shapes of a case's inputs at a size; 0 stands for its own fixed shapes."""
+    """Return the shapes of a case's inputs at a size; 0 stands for its own fixed shapes."""
     if case.shapes:
         return case.shapes
     rows, columns = SIDES[size]
@@ -270,7 +270,7 @@ def draw(case: Case, size: int) -> tuple[list[np.ndarray], dict[str, np.ndarray]
 
 
 def domain(generator: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers from where the function is defined and smooth."""
+    """Return numbers from the domain on which the function is defined and smooth."""
     if ":" in name:
         low, high = map(float, name.split(":"))
         return generator.uniform(low, high, shape)

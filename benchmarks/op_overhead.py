@@ -1,8 +1,8 @@
-"""What one recorded operation costs: `exp` of one element, recorded and differentiated, beside NumPy's bare `exp`.
+"""Measure the cost of one recorded operation: `exp` of one element, recorded and differentiated, beside NumPy's `exp`.
 
-Each library runs ``y = exp(exp(...exp(x)))`` and its backward pass with one and with five `exp`; the difference,
-divided by four, is the cost of one more operation, free of what a call of `backward` costs by itself. What NumPy needs
-for computing the exponential and nothing else is taken off.
+Each library runs ``y = exp(exp(...exp(x)))`` and its backward pass with one and with five `exp`. A quarter of the
+difference is the cost of one more operation, without the cost of calling `backward`. NumPy's time for computing the
+exponential is subtracted.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ PEERS = {
 
 
 def exact_slope(length: int) -> float:
-    """The derivative of the chain: the product of everything it passes through."""
+    """Return the derivative of the chain: the product of its intermediate values."""
     value, slope = START, 1.0
     for _ in range(length):
         value = math.exp(value)
@@ -93,7 +93,7 @@ def exact_slope(length: int) -> float:
 
 
 def build(mode: str) -> Callable[[int], float]:
-    """The peer's `run`; its "loss" is the gradient it found relative to the exact one, so that harness checks it."""
+    """Return the peer's `run`; its "loss" is its gradient relative to the exact one, so that the harness checks it."""
     name, _, length = mode.partition("-")
     once = CHAINS[name](int(length))
 

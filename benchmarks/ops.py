@@ -1,8 +1,8 @@
-"""Forward plus backward of one operation after another, at 1, 1,000 and 1,000,000 elements, float32, beside the peers.
+"""Time forward plus backward of single operations, at 1, 1,000 and 1,000,000 elements, float32, beside the peers.
 
-Every library runs in its own process; for each operation they first show that their results and gradients agree, then
-take turns. JAX is jitted, as its users do; the others run eagerly. Times include building the graph and the whole
-backward pass with a given cotangent, down to the gradients of all inputs.
+Every library runs in its own process; for each operation the benchmark first checks that results and gradients agree,
+then the libraries take turns. JAX is jitted, as its users do; the others run eagerly. Times include building the graph
+and the whole backward pass with a given cotangent, down to the gradients of all inputs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Once = Callable[[], list[Any]]
 
 
 def compiled_expression(case: Case, library: str, space: Mapping[str, Any]) -> Callable[..., Any]:
-    """The case's expression as a function of its inputs."""
+    """Return the case's expression as a function of its inputs."""
     arguments = ", ".join(LETTERS[: len(case.shapes) or case.inputs])
     function: Callable[..., Any] = eval(f"lambda {arguments}: {case.in_dialect(library)}", dict(space))  # noqa: S307 -- our own table
     return function
@@ -118,7 +118,7 @@ def cotangent_like(y: Any) -> np.ndarray:
 
 
 def fingerprint(arrays: list[Any]) -> list[tuple[float, float]]:
-    """For each array a weighted sum and the sum of magnitudes it is to be judged by."""
+    """Return for each array a weighted sum, and the sum of magnitudes that scales its tolerance."""
     prints = []
     for array in arrays:
         values = np.asarray(array.numpy() if hasattr(array, "numpy") else array, np.float64)
@@ -139,7 +139,7 @@ class Served:
         self.is_warm = False
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Serve `prepare` and `time`; what a library does not have is an answer, not a failure."""
+        """Serve `prepare` and `time`; a missing operation of a library is an answer, not a failure."""
         if request["do"] == "time":
             start = time.perf_counter()
             for _ in range(self.count):
@@ -163,7 +163,7 @@ class Served:
         return {"prints": prints}
 
     def calibrate(self) -> None:
-        """Choose how often to run for a turn to last long enough to be timed."""
+        """Choose the number of runs that makes a turn long enough for timing."""
         self.count = 1
         while True:
             start = time.perf_counter()
@@ -185,7 +185,7 @@ def build(mode: str) -> Served:
 
 
 def agree(mine: list[list[float]], theirs: list[list[float]]) -> bool:
-    """Whether two fingerprints can be of the same results."""
+    """Return whether two fingerprints can come from the same results."""
     return len(mine) == len(theirs) and all(
         math.isfinite(ours[0]) and abs(ours[0] - other[0]) <= TOLERANCE * max(ours[1], other[1], 1e-3)
         for ours, other in zip(mine, theirs, strict=True)
@@ -193,7 +193,7 @@ def agree(mine: list[list[float]], theirs: list[list[float]]) -> bool:
 
 
 def start_libraries(threads: int | None, chosen: list[str]) -> tuple[dict[str, harness.Peer], list[str]]:
-    """The chosen libraries that run here, and a line for each that does not."""
+    """Return the chosen libraries that run here, and a line for each of the others."""
     peers, notes = {}, []
     wanted = harness.matching(chosen, LIBRARIES)
     for name, library in LIBRARIES.items():
@@ -212,7 +212,7 @@ def start_libraries(threads: int | None, chosen: list[str]) -> tuple[dict[str, h
 
 
 def prepare_all(peers: Mapping[str, harness.Peer], case: Case, size: int, notes: list[str]) -> list[str]:
-    """The libraries that have the case and agree on it with most of the others."""
+    """Return the libraries that have the case and agree on it with most of the others."""
     replies = {name: peer.ask(do="prepare", case=dataclasses.asdict(case), size=size) for name, peer in peers.items()}
     where = f"{case.name}{f' at {size:,}' if size else ''}"
     notes += [
@@ -230,9 +230,9 @@ def prepare_all(peers: Mapping[str, harness.Peer], case: Case, size: int, notes:
 def time_case(
     peers: Mapping[str, harness.Peer], case: Case, size: int, rounds: int, notes: list[str], until: float = math.inf
 ) -> dict[str, float]:
-    """Median seconds of forward plus backward for each library that has the case.
+    """Return the median seconds of forward plus backward for each library that has the case.
 
-    After the first round none begins that would not end by `until`, as `time.monotonic` has it.
+    After the first round, no round begins that would end after `until`, a time of `time.monotonic`.
     """
     agreeing = prepare_all(peers, case, size, notes)
     seconds: dict[str, list[float]] = {name: [] for name in agreeing}
@@ -248,17 +248,17 @@ def time_case(
 
 
 def one_line(text: str) -> str:
-    """An error short enough for a list."""
+    """Return an error as a text short enough for a list."""
     return text.strip().splitlines()[0][:160]
 
 
 def merged(notes: list[str]) -> list[str]:
-    """Notes that differ only in the size, as one."""
+    """Return notes, with those that differ only in the size merged into one."""
     return list(dict.fromkeys(re.sub(r" at [\d,]+:", ":", note) for note in notes))
 
 
 def unwritten() -> list[Case]:
-    """Cases of the registry's own; none where the library cannot be imported, which its worker reports."""
+    """Return the cases from the registry; none if the library cannot be imported, which its worker reports."""
     try:
         from glassgrad.ops import names  # noqa: F401 -- fills the registry
         from glassgrad.ops.core import REGISTRY
@@ -284,7 +284,7 @@ def cells(medians: Mapping[str, float]) -> list[str]:
 
 
 def summary(found: Mapping[tuple[str, int], Mapping[str, float]]) -> list[str]:
-    """The median over operations of our time as a multiple of PyTorch's, at each size, and the slowest ones."""
+    """Return the median over operations of our time as a multiple of PyTorch's, at each size, and the slowest ones."""
     lines = []
     for size in SIDES:
         ratios = {
@@ -307,12 +307,12 @@ def summary(found: Mapping[tuple[str, int], Mapping[str, float]]) -> list[str]:
 
 
 def reason_for(name: str, size: int) -> str:
-    """The reason written for an operation slower than `SLOW` times PyTorch, or that there is none."""
+    """Return the stated reason for an operation slower than `SLOW` times PyTorch, or that there is none."""
     return REASONS.get(name, {}).get(size, "no reason is written: missed")
 
 
 def bar_of_its_own(case: Case, found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
-    """The verdict on a case with a limit of its own."""
+    """Return the verdict on a case with its own limit."""
     medians = found.get((case.name, 0), {})
     if OURS not in medians or "PyTorch" not in medians:
         return f"- {case.name}: not measured"
@@ -322,7 +322,7 @@ def bar_of_its_own(case: Case, found: Mapping[tuple[str, int], Mapping[str, floa
 
 
 def tables(found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
-    """One table a size and one of the fixed shapes."""
+    """Return one table per size and one for the fixed shapes."""
     head = ["operation", "glassgrad", *(f"/ {name}" for name in LIBRARIES if name != OURS)]
     parts = []
     for size in (*SIDES, 0):
@@ -334,9 +334,9 @@ def tables(found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
 def measure(
     threads: int | None, rounds: int, chosen: list[str] | None = None, within: float = math.inf
 ) -> tuple[str, str, dict[str, Any]]:
-    """Title, text and raw numbers; on one thread unless told otherwise, because not every library has more.
+    """Return title, text and raw numbers; by default on one thread, because some libraries have only one.
 
-    Each operation gets an equal part of what is left of `within` seconds: fewer rounds, at least one.
+    Each operation gets an equal part of the remaining `within` seconds: fewer rounds, at least one.
     """
     threads = threads or 1
     end = time.monotonic() + within

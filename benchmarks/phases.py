@@ -1,10 +1,10 @@
-"""`python -m benchmarks.phases w1 [--threads N]`: where the time of a compiled step goes, phase by phase, in place.
+"""`python -m benchmarks.phases w1 [--threads N]`: show the time of each phase of a compiled step, measured in place.
 
-A phase is what runs between two barriers; on one thread, where there are none, every kernel is shown as a phase. They
-run one after the other, as in a call, each started from Python; so caches hold what they hold in a step, and a phase
-costs what it costs there. What starting costs is measured with nothing to run, and taken off. The rows below a phase
-are its kernels. Then come the parts of a call: native code alone, with the checks of its arguments, and all of it from
-Python.
+A phase is the work between two barriers; one thread has no barriers, so every kernel is shown as a phase. The phases
+run in order, as in a call, each started from Python: the caches therefore have the same content as in a step, and a
+phase takes the same time. The cost of starting, measured with an empty phase, is subtracted. The rows below a phase are
+its kernels. Then come the parts of a call: only native code, native code with the checks of its arguments, and the
+whole call from Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from glassgrad.compile.stages import native
 
 
 def compiled_step(key: str) -> tuple[Any, Any]:
-    """The `run` of our native peer, and the compiled function in it, which `run` has called."""
+    """Return the `run` of our native peer, and the compiled function in it, which `run` has called."""
     workload = WORKLOADS[key]
     module = workload.peers["glassgrad compiled"].partition(":")[0]
     made: list[Any] = []
@@ -44,7 +44,7 @@ def compiled_step(key: str) -> tuple[Any, Any]:
 
 
 def seconds_of(work: Any, turns: int) -> float:
-    """The median of single calls."""
+    """Return the median time of single calls."""
     timings = []
     for _ in range(turns):
         start = time.perf_counter()
@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.phases")
     ours = [key for key, workload in WORKLOADS.items() if "glassgrad compiled" in workload.peers]
     parser.add_argument("workload", choices=ours)
-    parser.add_argument("--threads", type=int, help="shares to cut the step into (default: as the compiler chooses)")
+    parser.add_argument("--threads", type=int, help="shares of the step (default: the compiler's choice)")
     options = parser.parse_args()
     run, compiled = compiled_step(options.workload)
     program = compiled.program

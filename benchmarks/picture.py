@@ -1,7 +1,7 @@
-"""The recorded step times as one picture: for each workload, how many times our time each peer takes.
+"""Draw the recorded step times as one picture: for each workload, the time of each peer as a multiple of ours.
 
-A peer has one line, on which every processor has a mark of its own shape; the numbers beside it are the least and the
-most. A library has one colour in all panels.
+A peer has one line, on which every processor has a mark of its own shape; the numbers beside it are the smallest and
+the largest multiple. A library has one colour in all panels.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ COMMON = 120.0  # the end of the scale that panels share; one that needs more ha
 
 
 def colour(peer: str) -> str:
-    """The colour of a peer's library."""
+    """Return the colour of a peer's library."""
     return next((value for name, value in COLOURS.items() if peer.startswith(name)), OTHER)
 
 
 def draw_panel(
     axes: Any, title: str, by_processor: Mapping[str, Mapping[str, float]], marks: Mapping[str, str]
 ) -> None:
-    """One workload, the quickest peer on top."""
+    """Draw one workload, the fastest peer on top."""
     shown = {processor: _relative(medians) for processor, medians in by_processor.items()}
     ratios = {name: [one[name] for one in shown.values() if name in one] for name in _names(shown)}
     names = sorted(ratios, key=lambda name: max(ratios[name]), reverse=True)
@@ -58,7 +58,7 @@ def draw_panel(
 
 
 def _relative(medians: Mapping[str, float]) -> dict[str, float]:
-    """Return times in multiples of our quickest mode."""
+    """Return times in multiples of our fastest mode."""
     unit = min(seconds for name, seconds in medians.items() if name.startswith("glassgrad"))
     return {name: seconds / unit for name, seconds in medians.items()}
 
@@ -68,7 +68,7 @@ def _names(shown: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def draw(path: Path = PICTURE, folder: Path = RECORDED) -> Path | None:
-    """Draw what is recorded and return where, or None when nothing is."""
+    """Draw the records and return the path of the picture, or None without records."""
     import matplotlib as mpl
 
     mpl.use("Agg")

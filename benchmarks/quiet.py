@@ -1,7 +1,7 @@
-"""How much of the machine others used while we measured: a number without which no ratio can be believed.
+"""Measure how much of the machine other processes used during a measurement; without this number no ratio is credible.
 
-A library whose threads wait for each other at barriers loses far more than its share when a core is busy, so that a
-comparison on a busy machine is not merely noisy but wrong.
+A library whose threads wait for each other at barriers loses far more than its share if a core is busy. A comparison
+on a busy machine is therefore not only noisy but wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STAT = Path("/proc/stat")
 
 
 def machine_seconds() -> float:
-    """Seconds all cores together have been busy since boot; NaN where the system does not say."""
+    """Return the busy seconds of all cores together since boot; NaN if the system does not report them."""
     if not STAT.exists():
         return math.nan
     user, nice, system, _idle, _wait, irq, soft, steal = (int(word) for word in STAT.read_text().split()[1:9])
@@ -26,7 +26,7 @@ def machine_seconds() -> float:
 
 
 def process_seconds(pid: int) -> float:
-    """Processor time of a process with all its threads and finished children."""
+    """Return the processor time of a process with all its threads and finished children."""
     path = Path(f"/proc/{pid}/stat")
     if not path.exists():
         return 0.0
@@ -35,7 +35,7 @@ def process_seconds(pid: int) -> float:
 
 
 class Watch:
-    """From its creation on, how many cores processes other than ours kept busy."""
+    """Measures, from its creation on, how many cores other processes kept busy."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self.pids = [os.getpid(), *pids]
@@ -44,14 +44,14 @@ class Watch:
         self.ours = sum(process_seconds(pid) for pid in self.pids)
 
     def others(self) -> float:
-        """Cores' worth of work by others, on average; NaN where the system does not say."""
+        """Return the average number of cores that others used; NaN if the system does not report it."""
         elapsed = max(time.perf_counter() - self.start, 1e-9)
         ours = sum(process_seconds(pid) for pid in self.pids) - self.ours
         return max(0.0, machine_seconds() - self.machine - ours) / elapsed if not math.isnan(self.machine) else math.nan
 
 
 def verdict(others: float) -> str:
-    """A sentence for the report, or '' when the machine was ours."""
+    """Return a sentence for the report, or '' if no other process used the machine."""
     if math.isnan(others) or others <= BUSY:
         return ""
     return (

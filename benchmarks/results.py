@@ -1,4 +1,4 @@
-"""Tables, the sections of RESULTS.md, and the recorded numbers that the picture is drawn from."""
+"""Tables, the sections of RESULTS.md, and the recorded numbers for the picture."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ taken on the day that it names: another processor's part may speak of an earlier
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that fits."""
+    """Return seconds in a suitable unit."""
     if not math.isfinite(seconds):
         return "–"
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
@@ -43,12 +43,12 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float, form: str) -> str:
-    """A number, or a dash where there is none."""
+    """Return a number as text, or a dash if there is none."""
     return format(value, form) if math.isfinite(value) else "–"
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table that lines up as plain text too; the first column to the left, the rest to the right."""
+    """Return a table that is also aligned as plain text: the first column to the left, the others to the right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
@@ -63,12 +63,12 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def trouble_line(outcome: Outcome) -> str:
-    """The last line of what went wrong: enough for a table."""
+    """Return the last line of an error, which is enough for a table."""
     return outcome.trouble.strip().splitlines()[-1][:200]
 
 
 def outcome_table(outcomes: Sequence[Outcome]) -> str:
-    """One line a peer, the quickest first; times as multiples of the quickest peer's."""
+    """Return one line per peer, the fastest first; times are multiples of the fastest peer's."""
     timed = sorted((outcome for outcome in outcomes if outcome.rounds), key=lambda outcome: outcome.median)
     rows = [
         [
@@ -87,19 +87,19 @@ def outcome_table(outcomes: Sequence[Outcome]) -> str:
 
 
 def is_busy(outcomes: Sequence[Outcome]) -> bool:
-    """Whether others used the machine while any of these was timed."""
+    """Return whether others used the machine during one of these timings."""
     return any(quiet.verdict(outcome.others) for outcome in outcomes)
 
 
 def times_of(outcomes: Sequence[Outcome]) -> Times:
-    """What bars are judged by, of the peers that were timed."""
+    """Return the numbers of the timed peers that bars are checked against."""
     timed = [outcome for outcome in outcomes if outcome.rounds]
     first_steps = {outcome.name: outcome.compiling for outcome in timed if math.isfinite(outcome.compiling)}
     return Times({outcome.name: outcome.median for outcome in timed}, first_steps)
 
 
 def judge(bar: Bar | FirstStep, outcomes: Sequence[Outcome], processor: str | None = None) -> str:
-    """A bar and what was measured against it."""
+    """Return a bar and the measured value."""
     times = times_of(outcomes)
     found = bar.measured(times)
     if found is None:
@@ -112,7 +112,7 @@ def judge(bar: Bar | FirstStep, outcomes: Sequence[Outcome], processor: str | No
 
 
 def limit_line(outcome: Outcome) -> str:
-    """How near a peer that counts its work comes to what the machine can do."""
+    """Return how close a peer that counts its work comes to the limits of the machine."""
     work, limits = outcome.work or {}, measured()
     least = limits.seconds(work["flops"], work["bytes"])
     return (
@@ -123,7 +123,7 @@ def limit_line(outcome: Outcome) -> str:
 
 
 def compile_line(outcome: Outcome) -> str:
-    """How long a peer that keeps machine code on the disk takes for its first step, there and in the next process."""
+    """Return the time of the first step of a peer that keeps machine code on disk, in the first and a second process."""
     return (
         f"- {outcome.name}: the first step takes {duration(outcome.compiling)} where it is traced and compiled,"
         f" {duration(outcome.compiled)} in a second process"
@@ -136,7 +136,7 @@ def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> st
 
 
 def measured_text(workload: Workload, outcomes: Sequence[Outcome]) -> str:
-    """What a section says between its command and its machine."""
+    """Return the text of a section between its command and its machine."""
     agreed = [outcome for outcome in outcomes if outcome.rounds]
     loss = agreed[0].losses[-1] if agreed else math.nan
     parts = [
@@ -155,12 +155,12 @@ def measured_text(workload: Workload, outcomes: Sequence[Outcome]) -> str:
 
 
 def machine_lines() -> str:
-    """The machine below a table, in one paragraph."""
+    """Return the description of the machine below a table, in one paragraph."""
     return "; ".join(f"{name}: {value}" for name, value in facts().items()) + "."
 
 
 def write_section(key: str, title: str, text: str, path: Path = RESULTS, processor: str | None = None) -> None:
-    """Put a section into RESULTS.md in place of what this processor had there; other processors' is kept."""
+    """Put a section into RESULTS.md and replace this processor's previous one; keep those of other processors."""
     processor = processor or machine.processor()
     whole = path.read_text(encoding="utf-8") if path.exists() else HEADER
     name = f"{key} on {processor}"
@@ -173,7 +173,7 @@ def _marks(key: str) -> tuple[str, str]:
 
 
 def _get(whole: str, key: str) -> str:
-    """Return the parts of a section, one for each processor, as they stand."""
+    """Return the existing parts of a section, one for each processor."""
     begin, end = _marks(key)
     if begin not in whole:
         return ""
@@ -182,7 +182,7 @@ def _get(whole: str, key: str) -> str:
 
 
 def _put(whole: str, key: str, text: str) -> str:
-    """Return a text with a block replaced, or at the end where there was none; the rest of it is kept."""
+    """Return a text with a block replaced, or appended if there was none; the rest is unchanged."""
     begin, end = _marks(key)
     block = f"{begin}\n{text.rstrip()}\n{end}"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
@@ -192,7 +192,7 @@ def _put(whole: str, key: str, text: str) -> str:
 
 
 def record(key: str, data: Mapping[str, Any]) -> None:
-    """Keep the raw numbers for the picture and for anyone who wants another statistic, in a folder a processor."""
+    """Store the raw numbers for the picture and for other statistics, in one folder per processor."""
     folder = RECORDED / machine.processor().replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({**data, "machine": facts()}, indent=1)
@@ -207,7 +207,7 @@ def record_outcomes(workload: Workload, outcomes: Sequence[Outcome]) -> None:
 
 
 def recorded_times(folder: Path = RECORDED) -> dict[str, dict[str, Times]]:
-    """For each workload, what was measured of its peers, by processor."""
+    """Return the measurements of the peers of each workload, by processor."""
     found: dict[str, dict[str, Times]] = {}
     for key in WORKLOADS:
         for path in sorted(folder.glob(f"*/{key}.json")):
@@ -220,13 +220,13 @@ def recorded_times(folder: Path = RECORDED) -> dict[str, dict[str, Times]]:
 
 
 def recorded_medians(folder: Path = RECORDED) -> dict[str, dict[str, Mapping[str, float]]]:
-    """For each workload, the median seconds per step of each peer, by processor."""
+    """Return the median seconds per step of each peer of each workload, by processor."""
     by_workload = recorded_times(folder).items()
     return {key: {name: times.steps for name, times in processors.items()} for key, processors in by_workload}
 
 
 def bars_table(found: Mapping[str, Mapping[str, Times]]) -> str:
-    """Every bar of every workload and what was measured against it, a column for each processor."""
+    """Return every bar of every workload with its measured values, one column per processor."""
     processors = sorted({processor for times in found.values() for processor in times})
     rows = [
         [f"{key}: {bar}", *(_against(bar, found[key].get(processor), processor) for processor in processors)]
@@ -250,7 +250,7 @@ def write_bars(path: Path = RESULTS, folder: Path = RECORDED) -> None:
 
 
 def summary_table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """How many times our compiled step's time each rival takes: the least and the most over the processors."""
+    """Return each rival's time as a multiple of our compiled step's: smallest and largest over the processors."""
     rows = [
         [WORKLOADS[key].title, *(_against_us(name, found[key]) for name in RIVALS)]
         for key in found
@@ -260,7 +260,7 @@ def summary_table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str
 
 
 def spread(ratios: Sequence[float]) -> str:
-    """The least and the most of them."""
+    """Return the smallest and the largest of them."""
     least, most = (f"{pick(ratios):,.3g}" if pick(ratios) < 1_000 else f"{pick(ratios):,.0f}" for pick in (min, max))
     return least if least == most else f"{least} to {most}"
 

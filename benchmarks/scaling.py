@@ -1,9 +1,9 @@
-"""How a data-parallel step scales: what is measured on this machine, and what a model of networks says of others.
+"""Scaling of a data-parallel step: measurements on this machine, and a model's predictions for other networks.
 
 ``python -m benchmarks.scaling [--ranks 2,4] [--seconds 2] [--write]`` measures messages, `all_reduce`, averages in
-shared memory and the parts of steps of W2 and W3 on one process; from these the model predicts steps of 2 and 4 ranks,
-which are measured too. `--write` puts the tables into RESULTS.md.
-``python -m benchmarks.scaling --predict`` measures nothing, and prints the tables for clusters below `NETWORKS`.
+shared memory and the parts of steps of W2 and W3 on one process. From these the model predicts steps of 2 and 4 ranks,
+which are also measured. `--write` puts the tables into RESULTS.md.
+``python -m benchmarks.scaling --predict`` only prints the tables for the clusters of `NETWORKS`.
 
 The model. A message of n bytes takes alpha + n beta (Hockney 1994). Reducing n bytes over p ranks takes the least of
 
@@ -12,16 +12,16 @@ The model. A message of n bytes takes alpha + n beta (Hockney 1994). Reducing n 
     ring                   2 (p - 1) alpha + 2 (p - 1)/p n beta + (p - 1)/p n gamma
 
 (Thakur, Rabenseifner and Gropp 2005, sections 4.4 and 4.5; the ring: Patarasuk and Yuan 2009), where gamma is the time
-of adding a byte. Where p is no power of two, recursive doubling and Rabenseifner take one more message of n bytes each
-way. Gradients leave in buckets while the backward pass goes on (Li et al. 2020): a bucket starts when it is complete
-and the one before has arrived, and the step ends with the update, after the last. What is left out: ranks that are
-late, networks shared with others, and slower links between racks.
+for adding a byte. If p is not a power of two, recursive doubling and Rabenseifner need one more message of n bytes in
+each direction. Gradients are sent in buckets during the backward pass (Li et al. 2020): a bucket starts when it is
+complete and the previous one has arrived; the update follows the last bucket and ends the step. The model ignores late
+ranks, networks shared with others, and slower links between racks.
 
-Up to four ranks of one machine average through memory that they share (`Machine`). Each copies its n bytes there, reads
-those of all p ranks and writes the mean: (p + 3) n bytes for each rank, at the rate at which all do so at once, and
-alpha for the barrier of a bucket. That is work of the cores, so nothing of it is hidden. Ranks that are more than the
-cores take turns: whatever a rank computes takes p / cores times longer, and waiting costs nothing, since it gives its
-core away. The update moves memory too, and takes longer when all ranks do it at once, by a factor that is measured.
+Up to four ranks of one machine average through shared memory (`Machine`). Each rank copies its n bytes there, reads
+those of all p ranks and writes the mean: (p + 3) n bytes for each rank, at the rate of all ranks at once, and alpha for
+the barrier of a bucket. The cores do this work, so the backward pass cannot hide it. If there are more ranks than
+cores, the ranks take turns: computing takes p / cores times longer, and waiting costs nothing, because a waiting rank
+yields its core. The update also moves memory; if all ranks update at once, it takes longer by a measured factor.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Network:
     gamma: float = 1 / 5e9  # a core adds float32 from memory at about 5 GB/s of what arrives
 
 
-# Latencies between programs over MPI, and 0.94 of the line's rate: round numbers of such hardware, and no measurement.
+# Latencies between programs over MPI, and 0.94 of the line's rate: typical round numbers, not measurements.
 NETWORKS = (
     Network("1 Gb/s Ethernet", 50e-6, 8 / 0.94e9),
     Network("10 Gb/s Ethernet", 20e-6, 8 / 9.4e9),
@@ -83,7 +83,7 @@ class Step:
 
 
 def all_reduce(network: Network, size: float, ranks: int) -> float:
-    """Return the seconds of reducing so many bytes over the ranks, by the best of the three ways."""
+    """Return the seconds for reducing this many bytes over the ranks, by the best of the three ways."""
     if ranks == 1:
         return 0.0
     rounds = math.floor(math.log2(ranks))
@@ -102,9 +102,9 @@ class Machine:
 
     Attributes:
         cores: of the machine; a rank uses one.
-        alpha: seconds of averaging next to nothing.
-        rate: bytes a second that each rank moves while all average.
-        crowd: how many times longer the update takes when all cores do it at once.
+        alpha: seconds for averaging almost no data.
+        rate: bytes per second that each rank moves while all ranks average.
+        crowd: the factor by which the update takes longer if all cores do it at once.
     """
 
     name: str
@@ -114,15 +114,15 @@ class Machine:
     crowd: float = 1.0
 
     def average(self, size: float, ranks: int) -> float:
-        """Return the seconds of averaging so many bytes over ranks with a core each."""
+        """Return the seconds for averaging this many bytes over ranks with one core each."""
         return 0.0 if ranks == 1 else self.alpha + (ranks + 3) * size / self.rate
 
     def turns(self, ranks: int) -> float:
-        """Return how many times longer a rank computes as others have its core."""
+        """Return the factor by which a rank computes longer because others use its core."""
         return max(1.0, ranks / self.cores)
 
     def step_time(self, step: Step, ranks: int) -> float:
-        """Return the seconds of a step on so many ranks; `step` was measured alone, with the rows of one of them."""
+        """Return the seconds of a step on this many ranks; `step` was measured on one rank with its own rows."""
         averages = sum(self.average(size, ranks) for size in buckets(step.gradients))
         crowd = self.crowd if ranks > 1 else 1.0
         return self.turns(ranks) * (step.forward + step.backward + step.update * crowd + averages)
@@ -137,10 +137,10 @@ def buckets(size: float) -> list[float]:
 
 
 def step_time(step: Step, network: Network, ranks: int, work: float = 1.0) -> float:
-    """Return the seconds of a step when each rank has `work` of the examples that `step` was measured with.
+    """Return the seconds of a step in which each rank has the share `work` of the examples of the measured `step`.
 
-    Gradients are taken to be complete at an even rate over the backward pass; the update does not shrink with the
-    examples.
+    The model assumes that gradients become complete at an even rate during the backward pass; the time of the update
+    does not depend on the number of examples.
     """
     now = step.forward * work
     arrived, complete = now, 0.0
@@ -208,7 +208,7 @@ def tables() -> str:
 
 
 def fitted(times: dict[int, dict[int, float]], ranks: int) -> Network:
-    """Return the network that explains measured times of `all_reduce`: the smallest sizes alpha, the largest beta."""
+    """Return the network that fits the times of `all_reduce`: alpha from the smallest sizes, beta from the largest."""
     measured = times[ranks]
     small, large = min(measured), max(measured)
     rounds = 2 * math.log2(ranks)
@@ -223,7 +223,7 @@ def fitted(times: dict[int, dict[int, float]], ranks: int) -> Network:
 
 
 def median_of(function, seconds, agree) -> float:
-    """Return the median seconds of a call, of as many as all ranks have agreed on."""
+    """Return the median seconds of a call, over a number of calls on which all ranks agreed."""
     function()
     start = time.perf_counter()
     function()
@@ -237,7 +237,7 @@ def median_of(function, seconds, agree) -> float:
 
 
 def worker(seconds: float, counts: list[int]) -> None:
-    """Measure on one rank; rank 0 prints. One process alone measures parts of steps with the rows of one of many."""
+    """Measure on one rank; rank 0 prints. A single process measures parts of steps with the rows of one rank."""
     import glassgrad as gg
     import glassgrad.distributed as dist
 
@@ -262,7 +262,7 @@ def worker(seconds: float, counts: list[int]) -> None:
 
 
 def transfers(rank: int, seconds: float, agree) -> dict[str, dict[int, float]]:
-    """Return the seconds of a message, of `all_reduce` and of an average of a bucket, by the bytes."""
+    """Return the seconds of a message, of `all_reduce` and of averaging a bucket, by the number of bytes."""
     import numpy as np
 
     import glassgrad as gg
@@ -309,7 +309,7 @@ def made(key: str, rank: int, ranks: int):
 
 
 def parts_of(key: str, rank: int, ranks: int, seconds: float, agree) -> dict[str, float]:
-    """Return the seconds of the parts of an eager step on a rank's rows, by itself, and the gradients' bytes."""
+    """Return the seconds of the parts of an eager step on the rows of a single rank, and the bytes of the gradients."""
     model, optimizer, loss_fn, (x, y) = made(key, rank, ranks)
     spent: list[list[float]] = []
 
@@ -347,7 +347,7 @@ def together(key: str, rank: int, ranks: int, seconds: float, agree) -> float:
 
 
 def measure(counts: list[int], seconds: float) -> list[dict]:
-    """Start one process, and then each number of ranks; return what they found."""
+    """Start one process, and then each number of ranks; return their measurements."""
     found = []
     launcher = Path(sys.executable).with_name("mpiexec")
     for count in [1, *counts]:
@@ -368,11 +368,11 @@ def measure(counts: list[int], seconds: float) -> list[dict]:
     return found
 
 
-# --- what is told -----------------------------------------------------------------------------------
+# --- the report -------------------------------------------------------------------------------------
 
 
 def fitted_machine(alone: dict, one: dict, cores: int) -> Machine:
-    """Return the machine that explains what some ranks, no more than its cores, took to average and to update."""
+    """Return the machine that fits the measured times of averaging and updating, with at most one rank per core."""
     times = {int(size): value for size, value in one["average"].items()}
     large, ranks = max(times), one["ranks"]
     turns = max(1.0, ranks / cores)
@@ -383,7 +383,7 @@ def fitted_machine(alone: dict, one: dict, cores: int) -> Machine:
 
 
 def step_rows(found: list[dict], machine: Machine) -> list[list[str]]:
-    """Return a row for each step and number of ranks: what the model says, and what was measured."""
+    """Return a row for each step and number of ranks: the prediction of the model, and the measurement."""
     alone, *several = found
     rows = []
     for key in KEYS:
@@ -403,7 +403,7 @@ def step_rows(found: list[dict], machine: Machine) -> list[list[str]]:
 
 
 def report(found: list[dict]) -> str:
-    """Return what was measured, and the model beside it, as Markdown."""
+    """Return the measurements beside the model as Markdown."""
     from benchmarks.results import duration, markdown_table
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -438,10 +438,10 @@ def report(found: list[dict]) -> str:
 
 
 def paying(alone: dict, key: str, machine: Machine) -> str:
-    """Return a line on how many ranks of this machine pay for a step, by the model."""
+    """Return a line about the number of ranks on this machine that makes a step faster, by the model."""
     counts = sorted(map(int, alone))
     few = alone[str(counts[0])][key]
-    # A line through the numbers of rows that were measured: seconds of products for all of them, and for none.
+    # A line through the measurements by number of rows: the seconds of products for all rows, and for none.
     work = {1 / count: sum(alone[str(count)][key][part] for part in PARTS[:2]) for count in counts}
     low, high = min(work), max(work)
     slope = (work[high] - work[low]) / (high - low) if high > low else work[high] / high
@@ -463,7 +463,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--predict", action="store_true", help="print the tables for clusters, measure nothing")
     parser.add_argument("--ranks", default="2,4")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each thing that is measured")
+    parser.add_argument("--seconds", type=float, default=2.0, help="the length of each measurement")
     parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
     options = parser.parse_args()
     if options.predict:

@@ -1,9 +1,9 @@
-"""What `Trainer` costs over the bare compiled step, and what a batch of the in-memory loaders costs.
+"""Measure the cost of `Trainer` over the bare compiled step, and the cost of a batch of the in-memory loaders.
 
-The bare step is the compiled program that `Trainer` itself calls, called with batches that were made before. `Trainer`
-takes them from a `DataLoader`, looks for NaN in them, adds up losses and times, and writes metrics.jsonl. Both take
-short turns in one process: two processes that run the same program differ by more than what is measured here, by
-where their memory happens to lie. That the losses are those of the workload's own peer is checked first.
+The bare step is the compiled program that `Trainer` itself calls, with batches made in advance. `Trainer` takes them
+from a `DataLoader`, checks them for NaN, adds up losses and times, and writes metrics.jsonl. Both take short turns in
+one process, because two processes that run the same program differ by more than the measured cost, depending on the
+placement of their memory. The benchmark first checks that the losses equal those of the workload's own peer.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ TURN = 0.5  # seconds
 
 
 def build(mode: str) -> Any:
-    """What a process does: "both-w2" and so on, "feed-random" or "feed-loader"."""
+    """Return the work of a process: "both-w2" and so on, "feed-random" or "feed-loader"."""
     kind, _, what = mode.partition("-")
     return feed(what) if kind == "feed" else Both(what)
 
 
 class Both:
-    """One model, its steps made bare and through `Trainer.fit` in turn."""
+    """One model whose steps run bare and through `Trainer.fit` in turn."""
 
     def __init__(self, key: str) -> None:
         import glassgrad as gg
@@ -73,7 +73,7 @@ class Both:
         return float(self.last.loss)
 
     def bare(self, count: int) -> float:
-        """Make steps and nothing else."""
+        """Make only steps."""
         step, ready = self.trainer.learner.step, self.ready
         for place in range(count):
             loss = step(*ready[place % len(ready)])
@@ -98,7 +98,7 @@ class Both:
 
 
 def feed(kind: str) -> Callable[[int], float]:
-    """Batches of W1's size, as many as are asked for."""
+    """Return the requested number of batches of W1's size."""
     import numpy as np
 
     import glassgrad as gg
@@ -137,7 +137,7 @@ def feeds() -> Workload:
 
 
 def take_turns(key: str, threads: int | None, rounds: int) -> tuple[dict[str, list[float]], float, str]:
-    """Seconds per step of every turn, how busy others were meanwhile, and what went wrong."""
+    """Return the seconds per step of every turn, the work of other processes meanwhile, and any errors."""
     peer = harness.Peer("benchmarks.trainer", f"both-{key}", threads)
     try:
         peer.read(harness.START_LIMIT)
@@ -159,7 +159,7 @@ def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]
         if trouble:
             verdicts.append(f"- {key.upper()}: {trouble.strip().splitlines()[-1][:200]}")
             continue
-        # Of neighbouring turns, so that an hour in which the machine slows down slows both.
+        # Ratios of neighbouring turns, so that an hour in which the machine slows down slows both.
         ratio = statistics.median(b / a for a, b in zip(turns["bare"], turns["trained"], strict=True))
         medians = [results.duration(statistics.median(turns[name])) for name in ("bare", "trained")]
         rows.append([key.upper(), *medians, results.number(ratio, ".3f")])

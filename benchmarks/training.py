@@ -1,10 +1,10 @@
-"""Whole trainings of `glassgrad train`, ours and PyTorch's, from the same first weights on the same batches.
+"""Time whole trainings of `glassgrad train`, ours and PyTorch's, from the same initial weights on the same batches.
 
     python -m benchmarks.training mnist --set data=FOLDER --set model=cnn
     python -m benchmarks.training names --set data=FILE --set model=lstm --set steps=2000
 
-Options are the fields of the task's configuration. The time is that of the training steps alone; what compiling takes
-stands beside it. Where there is dropout, each library draws its own, so that the losses agree in the mean only.
+Options are the fields of the task's configuration. The time is that of only the training steps; the time of compiling
+stands beside it. With dropout, each library draws its own numbers, so the losses agree only in the mean.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TorchLearner:
 
 
 def sequences(config):
-    """Whether the model predicts a token at every place, with AdamW and clipping."""
+    """Return whether the model predicts a token at every place, with AdamW and clipping."""
     return config.model not in {"mlp", "cnn", "bigram"}
 
 
@@ -104,7 +104,7 @@ def optimizer_of(model, config):
 
 
 def trained(task, learner, step):
-    """Train to the end; return the milliseconds per step, the seconds until the timed steps, and what was measured."""
+    """Train to the end; return the milliseconds per step, the seconds until the timed steps, and the measures."""
     began, since = time.perf_counter(), None
     for number in range(task.steps):
         if number == WARM:
@@ -160,7 +160,7 @@ def main():
 
 
 def write(task, pairs, table):
-    """Put a table into RESULTS.md, under the command that makes it; files by their names, wherever they lie."""
+    """Put a table into RESULTS.md, under the command that makes it, with only the names of files."""
     shown = {key: Path(value).name if key == "data" else value for key, value in pairs.items()}
     options = (f"--set {key}={value}" for key, value in shown.items())
     command = " ".join(["python -m benchmarks.training", task, *options])

@@ -1,4 +1,4 @@
-"""The models of `glassgrad train` in PyTorch, with the same layers under the same names."""
+"""The models of `glassgrad train`, written in PyTorch with the same layers under the same names."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What `doctor.watch` costs over a loop that nobody watches: W2, compiled, each preset in turn with the plain loop.
+"""Measure the cost of `doctor.watch` over an unwatched loop: W2, compiled, each preset in turn with the plain loop.
 
-One process and one compiled step: plain, economy, standard, plain, and so on for some rounds, with a plain turn at the
-end. A watched turn begins a watch of its own, so that its first steps, which are sampled whatever they cost, are part
-of what is measured: a shorter turn is the harder test. Each turn is held against the mean of the plain turns before and
-after its round, and the median of these ratios counts: of the time by the clock, and of the processor's time, which
-other programs disturb less. Beside them stands what the watch says that it took itself, as
-a part of the plain loop's time. Python calls are counted of steps that are not sampled.
+One process runs one compiled step: plain, economy, standard, plain, and so on for some rounds, with a plain turn at the
+end. A watched turn begins its own watch, so its first steps, which are always sampled, are part of the measurement: a
+shorter turn is the harder test. Each turn is compared with the mean of the plain turns before and after its round. The
+result is the median of these ratios, for wall-clock time and for processor time, which other programs disturb less.
+Beside them stands the watch's own report of its time, as a share of the plain loop's time. Python calls are counted in
+steps that are not sampled.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Loop:
         return watch(self.model, self.optimizer, preset=preset, report=False)
 
     def turn(self, preset: str | None, steps: int) -> tuple[float, float, int, float]:
-        """Return the seconds by the clock and of the processor, how many steps were sampled, and what they took."""
+        """Return wall-clock and processor seconds, the number of sampled steps, and the seconds of sampling."""
         clock, processor = time.perf_counter(), time.process_time()
         with self.watched(preset) as seen:
             self.run(steps)
@@ -74,7 +74,7 @@ class Loop:
         return (*spent, 0, 0.0) if seen is None else (*spent, len(seen.data), seen.spent)
 
     def calls(self, preset: str | None) -> int:
-        """Return how many Python functions a step calls that is not sampled."""
+        """Return the number of Python calls in a step that is not sampled."""
         count = 0
 
         def told(_frame: Any, event: str, _argument: Any) -> None:
@@ -94,7 +94,7 @@ class Loop:
 
 
 def measure(threads: int | None, rounds: int, steps: int = STEPS) -> tuple[str, str, dict[str, Any]]:
-    """Title, text and raw numbers; `threads` is what the compiled step chooses."""
+    """Return title, text and raw numbers; the compiled step chooses `threads`."""
     loop = Loop()
     ratios: dict[str, list[tuple[float, float, int, float]]] = {preset: [] for preset in LIMITS}
     before = loop.turn(None, steps)

@@ -1,7 +1,7 @@
-"""The process a peer runs in: builds its step, then answers requests, one line of JSON each.
+"""The process of a peer: it builds the step, then answers requests, one line of JSON each.
 
-What a peer builds is a step, ``run(count) -> loss``, or an object with its own ``answer(request) -> reply``. Its own
-process for each peer keeps thread pools, allocators and imports of one library away from the others.
+A peer builds a step, ``run(count) -> loss``, or an object with its own ``answer(request) -> reply``. A separate process
+for each peer isolates the thread pools, allocators and imports of the libraries from each other.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ THIRD_PARTY = ("torch", "jax", "jaxlib", "autograd", "micrograd", "mkl")
 
 
 def peak_megabytes() -> float:
-    """The most memory this process has held, in MB."""
-    # Linux hands the getrusage figure of the parent down to the child, and the parent may be the larger of the two.
+    """Return the peak memory of this process in MB."""
+    # On Linux, a child inherits the getrusage value of its parent, which may be the larger one.
     status = Path("/proc/self/status")
     if status.exists() and (found := re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE)):
         return int(found[1]) / 1024
@@ -38,13 +38,13 @@ def peak_megabytes() -> float:
 
 
 def work_of(run: Run) -> dict[str, float] | None:
-    """Floating-point operations and bytes of a step, where the peer can tell (a compiled step of ours can)."""
+    """Return floating-point operations and bytes of a step if the peer knows them (our compiled steps do)."""
     stats = getattr(run, "stats", None)
     return None if stats is None else {"flops": float(stats().flops), "bytes": float(stats().bytes)}
 
 
 def calibrate(run: Run, seconds: float) -> int:
-    """How many steps take about `seconds`; doing them warms the peer up as well."""
+    """Return the number of steps that take about `seconds`; running them also warms the peer up."""
     chunk = getattr(run, "chunk", 1)
     count = chunk
     while True:
@@ -57,14 +57,14 @@ def calibrate(run: Run, seconds: float) -> int:
 
 
 def timed(run: Run, count: int) -> dict[str, float]:
-    """Seconds per step over `count` steps."""
+    """Return the seconds per step over `count` steps."""
     start = time.perf_counter()
     loss = run(count)
     return {"seconds": (time.perf_counter() - start) / count, "loss": loss}
 
 
 def answer(run: Run, request: dict[str, Any]) -> dict[str, Any]:
-    """Do what the harness asks."""
+    """Do the harness's request."""
     match request["do"]:
         case "losses":
             start, stores = time.perf_counter(), getattr(run, "stores", False)
@@ -86,7 +86,7 @@ def answer(run: Run, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def missing(error: Exception) -> str:
-    """What a peer lacks, or '' when the error is one: a library not installed, or a part of ours not written yet."""
+    """Return what a peer lacks (a library, or a missing part of ours), or '' if the error is a real one."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] in THIRD_PARTY:
         return f"{error.name} is not installed"
     if isinstance(error, AttributeError) and str(error).startswith("glassgrad has no "):
@@ -95,7 +95,7 @@ def missing(error: Exception) -> str:
 
 
 def build(module: str, mode: str) -> tuple[Run | None, dict[str, Any]]:
-    """The peer's step and the greeting that says how building it went."""
+    """Return the peer's step and the greeting with the outcome of building it."""
     start = time.perf_counter()
     try:
         run = importlib.import_module(module).build(mode)
@@ -109,7 +109,7 @@ def build(module: str, mode: str) -> tuple[Run | None, dict[str, Any]]:
 
 
 def main() -> None:
-    """Serve requests from stdin until it closes; whatever the peer prints goes to stderr."""
+    """Serve requests from stdin until it closes; the peer's output goes to stderr."""
     module, mode = sys.argv[1], sys.argv[2]
     channel = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

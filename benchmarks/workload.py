@@ -1,4 +1,4 @@
-"""What a workload declares: its peers, what their losses must agree to, and the bars it is held to."""
+"""The declaration of a workload: its peers, the tolerance of their losses, and its bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AVX2 = "AVX2"  # the end of the names of processors that have, or are held to, v
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of the peers of a workload: a step, the median over rounds, and the first step where it compiles."""
+    """Seconds of the peers of a workload: a step (median over rounds), and the first step of peers that compile."""
 
     steps: Mapping[str, float]
     first_steps: Mapping[str, float]
@@ -19,7 +19,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Bar:
-    """`ours` takes at most `limit` of the time of the fastest of `theirs`; `narrow` of it where AVX2 is the widest."""
+    """`ours` takes at most `limit` of the time of the fastest of `theirs`; at most `narrow` of it without AVX-512."""
 
     ours: str
     theirs: tuple[str, ...]
@@ -27,7 +27,7 @@ class Bar:
     narrow: float | None = None
 
     def measured(self, times: Times) -> float | None:
-        """Return our time over that of the fastest peer that was measured; None where there is nothing to compare."""
+        """Return our time over that of the fastest measured peer; None if there is nothing to compare."""
         theirs = [times.steps[name] for name in self.theirs if name in times.steps]
         return times.steps[self.ours] / min(theirs) if self.ours in times.steps and theirs else None
 
@@ -36,7 +36,7 @@ class Bar:
         return [name for name in self.theirs if name not in times.steps]
 
     def limit_on(self, processor: str) -> float:
-        """The limit on this kind of processor, by its name in the tables."""
+        """Return the limit on this kind of processor, which is given by its name in the tables."""
         return self.narrow if self.narrow is not None and processor.endswith(AVX2) else self.limit
 
     def __str__(self) -> str:
@@ -54,15 +54,15 @@ class FirstStep:
     theirs: ClassVar[tuple[str, ...]] = ()
 
     def measured(self, times: Times) -> float | None:
-        """Return its seconds, None where it was not measured."""
+        """Return its seconds; None if it was not measured."""
         return times.first_steps.get(self.ours)
 
     def absent(self, times: Times) -> list[str]:
-        """Nobody is compared with."""
+        """Return no peers: nothing is compared."""
         return []
 
     def limit_on(self, processor: str) -> float:
-        """The same everywhere."""
+        """Return the limit, which is the same on every processor."""
         return self.limit
 
     def __str__(self) -> str:
@@ -75,8 +75,8 @@ class Workload:
 
     A peer is a module of `package` with ``build(mode) -> run``; ``run(count)`` does `count` further steps, waits for
     them and returns the last loss as a float. `peers` maps the printed name to ``module`` or ``module:mode``.
-    A `run` with an attribute ``chunk`` is timed in multiples of it. One with an attribute ``check``, a run as well, has
-    its losses compared by that: the same training without what each library draws for itself.
+    A `run` with an attribute ``chunk`` is timed in multiples of it. For a `run` with an attribute ``check``, which is
+    also a run, the losses of ``check`` are compared: the same training without the random draws of each library.
     """
 
     key: str

@@ -1,7 +1,7 @@
-"""Run Python as on a processor with AVX2 and nothing beyond it: `python tools/avx2.py -m pytest tests/ops`.
+"""Run Python as on a processor with at most AVX2: `python tools/avx2.py -m pytest tests/ops`.
 
-Our native code, OpenBLAS and NumPy each choose their instructions themselves, and each has a switch. `make test-avx2`
-runs the whole suite this way. On a processor whose widest vectors are those of AVX2 everything stays as it is.
+Our native code, OpenBLAS and NumPy each choose their own instructions, and each has a switch. `make test-avx2` runs the
+whole suite this way. On a processor without wider vectors, nothing changes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 
 
 def wider_features() -> list[str]:
-    """Return what NumPy uses here beyond AVX2, in its words. It warns of a name that this version does not know."""
+    """Return NumPy's names of the features beyond AVX2 that it uses here; NumPy warns of names it does not know."""
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     return [name for name in found if name.startswith(("AVX512", "X86_V4"))]
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of a process that is to use nothing beyond AVX2."""
+    """Return the environment variables of a process that uses nothing beyond AVX2."""
     off = [*os.environ.get("NPY_DISABLE_CPU_FEATURES", "").replace(",", " ").split(), *wider_features()]
     numpys = {"NPY_DISABLE_CPU_FEATURES": " ".join(off)} if off else {}
     return {**os.environ, "GLASSGRAD_ISA": "avx2", "OPENBLAS_CORETYPE": "Haswell", **numpys}

@@ -1,9 +1,9 @@
 """Set up `.venv` for one purpose and write its stamp: `python3 tools/bootstrap.py run|dev|docs|torch|bench|mutants`.
 
-The Makefile calls this when a stamp is older than pyproject.toml or constraints.txt. Only the standard library is used,
-because it runs before anything is installed. Three things a plain recipe would get wrong are taken care of: two `make`s
-at once (a file lock), an install that was interrupted (the stamp is written last, so the next run goes on), and
-peers that cannot be had on this machine (they are named and left out; only benchmarks and comparisons miss them).
+The Makefile calls this when a stamp is older than pyproject.toml or constraints.txt. It uses only the standard library,
+because it runs before anything is installed. It handles three cases that a plain recipe would get wrong: two `make`s at
+once (a file lock), an interrupted install (the stamp is written last, so the next run continues), and peers that are
+not available for this machine (it names them and leaves them out; only benchmarks and comparisons need them).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ PYTHON = VENV / "bin" / "python"
 CONSTRAINTS = ROOT / "constraints.txt"
 INPUTS = (ROOT / "pyproject.toml", CONSTRAINTS)
 BACKEND = ("hatchling", "editables")
-# What `import torch` loads, apart from the CUDA packages that its metadata also asks for.
+# The packages that `import torch` loads, without the CUDA packages that its metadata also requires.
 TORCH_NEEDS = ("filelock", "fsspec", "jinja2", "networkx", "sympy", "typing-extensions", "setuptools")
 
 
 def stamp_of(purpose: str) -> Path:
-    """The file whose age tells make whether `purpose` is set up."""
+    """Return the file by whose age make decides whether `purpose` is set up."""
     return VENV / f".stamp-{purpose}"
 
 
 def is_current(purpose: str) -> bool:
-    """Whether the stamp is younger than all it depends on and was written for this folder."""
+    """Return whether the stamp is younger than all its dependencies and was written for this folder."""
     stamp = stamp_of(purpose)
     if not stamp.exists() or not stamp.read_text().startswith(str(ROOT)):
         return False
@@ -44,7 +44,7 @@ def is_current(purpose: str) -> bool:
 
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
-    """Let one process at a time change `.venv`."""
+    """Let only one process at a time change `.venv`."""
     with (ROOT / ".venv.lock").open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,7 +55,7 @@ def locked() -> Iterator[None]:
 
 
 def works(*arguments: str) -> bool:
-    """Whether the environment's Python can run this."""
+    """Return whether the environment's Python can run this."""
     try:
         return subprocess.run([PYTHON, *arguments], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -63,7 +63,7 @@ def works(*arguments: str) -> bool:
 
 
 def make_venv() -> None:
-    """Create the environment, or make it anew if a moved folder, a removed Python or an interruption broke it."""
+    """Create the environment; recreate it if a moved folder, a removed Python or an interruption broke it."""
     if works("-m", "pip", "--version"):
         return
     print(f"creating .venv with Python {sys.version.split()[0]} ({sys.executable})", flush=True)
@@ -71,7 +71,7 @@ def make_venv() -> None:
 
 
 def pip(*arguments: str, check: bool = True) -> bool:
-    """Run pip under the pinned versions; its progress is left out, its errors are not."""
+    """Run pip with the pinned versions; show its errors and not its progress."""
     command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", CONSTRAINTS, *arguments]
     process = subprocess.run(command, check=False, capture_output=True, text=True)
     if process.returncode == 0:
@@ -82,14 +82,14 @@ def pip(*arguments: str, check: bool = True) -> bool:
     return False
 
 
-# The extras of glassgrad that each purpose has; the figures are part of the demo and of the tests.
+# The extras of glassgrad for each purpose; the demo and the tests need the figures.
 EXTRAS = {"run": ("pictures",), "dev": ("pictures", "dev"), "docs": ("docs",), "mutants": ("mutants",)}
 
 
 def install_project(extras: tuple[str, ...]) -> None:
-    """Install glassgrad itself, editable, with extras; its build backend is pinned too, so it is not isolated.
+    """Install glassgrad itself, editable, with extras; without isolation, because its build backend is also pinned.
 
-    What it needs comes first, by itself: a package without a wheel asks for a build backend of its own.
+    A separate call installs its requirements first: a package without a wheel requires its own build backend.
     """
     print(f"installing glassgrad[{','.join(extras)}] into .venv (first time: a minute or two)", flush=True)
     project = tomllib.loads(INPUTS[0].read_text())["project"]
@@ -99,7 +99,7 @@ def install_project(extras: tuple[str, ...]) -> None:
 
 
 def torch_wheel(pin: str) -> str:
-    """The file name pip would install for `pin`, or '' when there is none; nothing is downloaded but its metadata."""
+    """Return the file name that pip would install for `pin`, or '' if there is none; download only its metadata."""
     options = ["--quiet", "--dry-run", "--no-deps", "--ignore-installed", "--retries", "1", "--report", "-"]
     command = [PYTHON, "-m", "pip", "install", *options, pin]
     process = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -110,7 +110,7 @@ def torch_wheel(pin: str) -> str:
 
 
 def install_torch() -> str:
-    """Install PyTorch as the tests' oracle if a small build for CPUs is to be had; the verdict is one line."""
+    """Install PyTorch as the tests' oracle if a small build for CPUs is available; return one line about it."""
     pin = next(line for line in CONSTRAINTS.read_text().split() if line.startswith("torch=="))
     if works("-c", "import torch; torch.ones(1)"):
         return "PyTorch is there already"
@@ -128,7 +128,7 @@ def install_torch() -> str:
 
 
 def install_peers() -> str:
-    """Install the libraries that benchmarks compare with, all at once or else those that can be had."""
+    """Install the libraries that benchmarks compare with: all in one call, or, if that fails, the available ones."""
     extras = tomllib.loads(INPUTS[0].read_text())["project"]["optional-dependencies"]["bench"]
     peers = [peer for peer in extras if re.split(r"[<>=!~ ]", peer)[0] != "torch"]
     print("installing the benchmarks' peers:", ", ".join(peers), flush=True)

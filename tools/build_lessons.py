@@ -1,6 +1,6 @@
-"""Make the pages of the lessons (docs/lessons) from their programs, with what they print and draw.
+"""Make the pages of the lessons (docs/lessons) from their programs, with their output and figures.
 
-Run it as `python tools/build_lessons.py`, with numbers of lessons for some of them.
+Run `python tools/build_lessons.py` for all lessons, or add the numbers of some.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _shown(output: str) -> list[str]:
 
 
 def without_outputs(page: str) -> str:
-    """Return a page as `page_of` makes it without running the lesson."""
+    """Return the page that `page_of` makes without running the lesson."""
     page = re.sub(r"```text\n.*?\n```\n\n", "", page + "\n", flags=re.DOTALL)
     return re.sub(r"!\[\w+\]\(figures/\w+\.svg\)\n\n", "", page).rstrip("\n") + "\n"
 

@@ -1,4 +1,4 @@
-"""Calls of public functions as their own examples make them, and what becomes of shapes and dtypes in them."""
+"""Calls of public functions in their own examples, and the shapes and dtypes of their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPERANDS = {"other", "min", "max", "end", "value"}
 
 @dataclass
 class Call:
-    """A call with its arguments by the names of the parameters, and what came back."""
+    """A call: its arguments by the names of the parameters, and its result."""
 
     function: Callable[..., Any]
     given: dict[str, Any]
@@ -37,7 +37,7 @@ class Call:
         return {name: arrays for name, arrays in found.items() if arrays}
 
     def again(self, dtypes: dict[str, str]) -> Any:
-        """Call once more, with the tensors of these parameters in another dtype; None where that raises."""
+        """Call again with the tensors of these parameters in another dtype; return None if that raises an error."""
         with np.errstate(all="ignore"):  # NaN among the numbers
             changed = {
                 name: _cast(value, dtypes[name]) if name in dtypes else value for name, value in self.given.items()
@@ -74,7 +74,7 @@ def _call(function: Callable[..., Any], given: dict[str, Any]) -> Any:
 
 
 def calls(function: Callable[..., Any]) -> Iterator[Call]:
-    """Yield the calls of a function in the example of its docstring, each made twice: there and for this."""
+    """Yield the calls of a function in the example of its docstring; run each one in the example and once more here."""
     names: dict[str, Any] = {"gg": gg}
     for example in _PARSER.get_examples(function.__doc__ or ""):
         if doctest.SKIP in example.options:
@@ -91,7 +91,7 @@ def calls(function: Callable[..., Any]) -> Iterator[Call]:
 
 
 def _recorded(function: Callable[..., Any], node: ast.Call, names: dict[str, Any]) -> Call | None:
-    """Return the call of a node, where that calls the function, as a function or as a method."""
+    """Return the call of a node if it calls the function, as a function or as a method."""
     try:
         called = _value(node.func, names)
     except Exception:  # noqa: BLE001 - a name that a comprehension or a later line makes
@@ -122,7 +122,7 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
 
 
 def dtype_told(made: list[Call]) -> str | None:
-    """Return what becomes of dtypes, as a docstring says it, found by calls with other dtypes; None without arrays."""
+    """Return the rule of the result's dtype in a docstring's words, found by calls; None without arrays."""
     plain = [Call(call.function, call.given | {"other": gg.tensor(call.given["other"])}, call.result)
              for call in made if type(call.given.get("other")) in {int, float}]  # fmt: skip  # tensors for numbers
     told = {text for call in [*made, *plain] if (text := _of_one(call)) is not None}
@@ -182,7 +182,7 @@ def _of_result(call: Call, place: int) -> str | None:
 
 
 def _by_default(call: Call) -> bool:
-    """Whether the result follows `set_default_dtype`."""
+    """Return whether the result follows `set_default_dtype`."""
     before = gg.get_default_dtype()
     gg.set_default_dtype(gg.float64)
     try:
@@ -193,7 +193,7 @@ def _by_default(call: Call) -> bool:
 
 
 def quoted(names: list[str]) -> str:
-    """Return the names of parameters as a docstring lists them."""
+    """Return the names of parameters in the form of a docstring."""
     *others, last = [f"`{name}`" for name in names]
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -202,13 +202,13 @@ def quoted(names: list[str]) -> str:
 
 
 def shape_of(result: Any) -> list[tuple[int, ...]] | None:
-    """Return the shapes of what came back, None where that is no array and no tuple of them."""
+    """Return the shapes of a result; None if it is neither an array nor a tuple of arrays."""
     found = _results(result)
     return None if found is None else [tuple(one.shape) for one in found]
 
 
 def fits(told: str, call: Call) -> bool | None:
-    """Whether a sentence about shapes agrees with a call; None where it is of no form that can be computed."""
+    """Return whether a sentence about shapes agrees with a call; None if it has no form that can be evaluated."""
     shapes = shape_of(call.result)
     if shapes is None:
         return None
@@ -224,7 +224,7 @@ def fits(told: str, call: Call) -> bool | None:
 
 
 def _expected(told: str, call: Call) -> tuple[int, ...] | None:
-    """Return the shape that a sentence of a known form asks for."""
+    """Return the shape that a sentence of a known form describes."""
     tensors = call.tensors()
     if match := re.fullmatch(r"that of `(\w+)`", told):
         found = tensors.get(match[1])
@@ -270,7 +270,7 @@ def _unify(
     results: list[list[str]],
     shapes: list[tuple[int, ...]],
 ) -> bool:
-    """Whether sizes by the same letter are the same; a letter that only results have stands for any size."""
+    """Return whether sizes with the same letter are equal; a letter that occurs only in results stands for any size."""
     if len(patterns) > len(given) or len(results) > len(shapes):
         return False
     pairs = [*zip(patterns, given, strict=False), *zip(itertools.cycle(results), shapes, strict=False)]

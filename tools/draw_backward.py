@@ -1,6 +1,6 @@
-"""Draw the picture of the README: the backward pass of a small network as `backward_source` prints it.
+"""Draw the picture of the README: the backward pass of a small network, printed by `backward_source`.
 
-Run as `python tools/draw_backward.py`; writes docs/images/backward.svg.
+`python tools/draw_backward.py` writes docs/images/backward.svg.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def program() -> str:
 
 
 def aligned(lines: list[str]) -> list[str]:
-    """Keep of each comment the shape or the rule, and put them below each other."""
+    """Shorten each comment to the shape or the rule, and align the comments."""
     split = [re.split(r"\s{2,}#\s*", line, maxsplit=1) for line in lines]
     column = 76
     result = []
@@ -50,7 +50,7 @@ def main() -> None:
     console = Console(record=True, width=138, file=io.StringIO())
     console.print(Syntax(program(), "python", theme="monokai", background_color="default", word_wrap=True))
     svg = console.export_svg(title="gg.backward_source(loss_of, simplify=True)(X, Y)")
-    # The picture must not ask the network for fonts.
+    # The picture must not load fonts from the network.
     svg = re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->", "", svg, flags=re.DOTALL)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     PICTURE.write_text(svg, encoding="utf-8")

@@ -1,13 +1,13 @@
-"""Run Python as on a 64-bit ARM processor, or on an older one of Intel's, under Debian's emulators (package qemu-user).
+"""Run Python as on a 64-bit ARM processor, or an older Intel processor, under Debian's emulators (package qemu-user).
 
     python tools/emulated.py neoverse-v2 -m pytest -n 0 tests/compile/llvm/test_other_machines.py
     python tools/emulated.py nehalem -m pytest -n 0 tests/compile/llvm/test_other_machines.py
 
 For ARM the first call makes `build/aarch64`: Debian's packages of Python for arm64, unpacked; the wheels of
-`constraints.txt` that the tests need; and for each processor a file in the place of `/proc/cpuinfo`, from which LLVM
-learns its features. It takes `apt-get` and `dpkg-deb`, and changes nothing of the system. Intel's processors run the
-Python that runs this file, on x86-64. Processes that tests start are emulated, too. Everything takes some ten times as
-long: name tests a file at a time.
+`constraints.txt` that the tests need; and for each processor a file that replaces `/proc/cpuinfo`, from which LLVM
+reads the features. The call needs `apt-get` and `dpkg-deb`, and does not change the system. An emulated Intel processor
+runs the same Python as this file, on x86-64. Processes that tests start are also emulated. Everything takes about ten
+times as long: name one test file at a time.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _SECOND = f"{_FIRST} atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp ssbs"
 _THIRD = (
     f"{_SECOND} sha3 sm3 sm4 sha512 sve asimdfhm dit uscat ilrcpc flagm jscvt fcma dcpodp svei8mm svebf16 i8mm bf16 rng"
 )
-# Name: the emulator's processor, the number by which ARM knows it, and its features in the words of Linux.
+# Name: the emulator's processor, its ARM part number, and Linux's names of its features.
 PROCESSORS = {
     "cortex-a72": ("cortex-a72", "0xd08", _FIRST),
     "neoverse-n1": ("neoverse-n1", "0xd0c", _SECOND),
     "neoverse-v1": ("max", "0xd40", _THIRD),
     "neoverse-v2": ("max", "0xd4f", f"{_THIRD} sve2 sveaes svepmull svebitperm svesha3 flagm2 frint bti"),
 }
-# Intel's: SSE4.2 alone, and AVX2. What this emulator does not have is left out, or each process would say so.
+# Intel: with only SSE4.2, and with AVX2. Features that this emulator lacks are left out, to avoid warnings.
 INTEL = {"nehalem": "Nehalem", "haswell": "Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-rtm,-invpcid"}
 INTEL_FOLDER = ROOT / "build" / "x86-64"
 
 
 def cpuinfo(processor: str) -> str:
-    """Return what Linux says in `/proc/cpuinfo` on two cores of a processor."""
+    """Return the content of Linux's `/proc/cpuinfo` for two cores of a processor."""
     _, part, features = PROCESSORS[processor]
     fields = {
         "BogoMIPS": "243.75", "Features": features, "CPU implementer": "0x41", "CPU architecture": "8",
@@ -57,20 +57,20 @@ def cpuinfo(processor: str) -> str:
 
 
 def launcher(processor: str) -> Path:
-    """Return a program that is this processor's Python, also in the eyes of the processes that tests start."""
+    """Return a program that is this processor's Python, also for the processes that tests start."""
     return (INTEL_FOLDER if processor in INTEL else FOLDER) / "bin" / processor / "python3"
 
 
 def is_ready() -> bool:
-    """Tell whether there is an emulator of ARM's processors and all that it needs."""
+    """Return whether this machine has an emulator of ARM processors and everything that it needs."""
     return shutil.which("qemu-aarch64") is not None and (FOLDER / "ready").exists()
 
 
 def environment(processor: str = "") -> dict[str, str]:
-    """Return the variables of a run.
+    """Return the environment variables of a run.
 
-    OpenBLAS's kernels for SVE compute NaN under this emulator, in NumPy too; and on an AMD processor OpenBLAS takes a
-    Nehalem for a Haswell.
+    OpenBLAS's kernels for SVE compute NaN under this emulator, also in NumPy. On an AMD processor, OpenBLAS mistakes an
+    emulated Nehalem for a Haswell.
     """
     intel = processor in INTEL
     path = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib") if intel else str(SITE)])
@@ -80,7 +80,7 @@ def environment(processor: str = "") -> dict[str, str]:
 
 
 def set_up(processor: str) -> None:
-    """Make what a processor needs; a call that was interrupted is made up for by the next."""
+    """Make the files that a processor needs; the next call completes an interrupted one."""
     if processor in INTEL:
         _write_launcher(processor, f"{_program('qemu-x86_64')} -cpu {INTEL[processor]}", Path(sys.executable).resolve())
     elif not is_ready():
@@ -133,7 +133,7 @@ def _install_wheels() -> None:
 
 
 def _write_processor(processor: str) -> None:
-    """Write a system of links to the one that was unpacked, with its own `/proc/cpuinfo`, and the program to start."""
+    """Write a system of links to the unpacked one, with its own `/proc/cpuinfo`, and the program to start."""
     system = FOLDER / processor
     shutil.rmtree(system, ignore_errors=True)
     (system / "proc").mkdir(parents=True)
@@ -145,7 +145,7 @@ def _write_processor(processor: str) -> None:
 
 
 def _write_launcher(processor: str, emulator: str, python: Path) -> None:
-    """Write the program to start, by whose name Python is to start itself again."""
+    """Write the program to start; Python uses its name to start itself again."""
     program = launcher(processor)
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec {emulator} -0 {program} {python} "$@"\n')

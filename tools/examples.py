@@ -1,8 +1,8 @@
-"""Run the examples of the op table and write what they return today: `python tools/examples.py`.
+"""Run the examples of the op table and write their current results: `python tools/examples.py`.
 
-They are the sections of src/glassgrad/ops/examples.txt: a function's name in brackets, and calls behind `>>> `. An
-elementwise function without a section gets one, with numbers that it is defined for, and so does a function that
-writes into its tensor, after the one that does not. For any other new function write `[name]` and a call by hand.
+The examples are the sections of src/glassgrad/ops/examples.txt: a function's name in brackets, and calls after `>>> `.
+This program adds a section for an elementwise function without one, with numbers from its domain, and for a function
+that writes into its tensor, from the example of its counterpart. For other functions write `[name]` and a call by hand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NUMBERS = (
 
 
 def ran(example: str) -> str:
-    """Return an example with what its lines print now."""
+    """Return an example with the current output of its lines."""
     scope: dict[str, Any] = {"gg": gg, "nn": gg.nn, "F": gg.nn.functional}
     lines = []
     gg.manual_seed(0)
@@ -69,7 +69,7 @@ def elementwise(name: str) -> str | None:
 
 
 def _defined(function: Any, numbers: tuple[list[float], ...]) -> bool:
-    """Tell whether a call is taken, without a warning, and gives finite numbers."""
+    """Return whether a call succeeds without a warning and gives finite numbers."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -80,7 +80,7 @@ def _defined(function: Any, numbers: tuple[list[float], ...]) -> bool:
 
 
 def in_place(name: str, known: dict[str, str]) -> str | None:
-    """Return a call of `name`, which ends in `_`, after the example of the function without it."""
+    """Return a call of `name`, which ends in `_`, made from the example of the function without the underscore."""
     plain = name[:-1] if name[:-1] in known else ALIASES.get(name[:-1], "")
     calls = [line[4:] for line in known.get(plain, "").split("\n") if line.startswith(">>> ")]
     if not calls or not calls[-1].startswith(f"gg.{plain}("):
@@ -93,7 +93,7 @@ def in_place(name: str, known: dict[str, str]) -> str | None:
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Rewrite the file."""
     known = dict(examples.table())
     for name, function in public.NAMES.items():
         if not callable(function) or ">>> " in (function.__doc__ or "") or name in ALIASES:

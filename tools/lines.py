@@ -1,7 +1,7 @@
-"""Print how many lines of code a tree of Python files has, by package and in total.
+"""Print the number of lines of code in a tree of Python files, by package and in total.
 
-A line counts if a token of code is on it. Docstrings, comments and blank lines don't; a string that spans lines counts
-with each of them, unless it is a docstring.
+A line counts if it contains a token of code. Docstrings, comments and blank lines do not count; every line of a longer
+string counts, unless the string is a docstring.
 
     python tools/lines.py                  # src/glassgrad, by package
     python tools/lines.py --depth 2 src/glassgrad/compile
@@ -31,7 +31,7 @@ _NO_CODE = frozenset(
 
 
 def lines_of(text: str) -> int:
-    """Return how many lines of a program have code on them."""
+    """Return the number of lines of a program that contain code."""
     docstrings = set(_docstrings(ast.parse(text)))
     found: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -41,7 +41,7 @@ def lines_of(text: str) -> int:
 
 
 def _docstrings(tree: ast.Module) -> list[tuple[int, int]]:
-    """Return where docstrings begin: of modules, classes and functions, and those below an attribute."""
+    """Return the positions of docstrings: of modules, classes and functions, and below attributes."""
     bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef)]
     bodies += [node.body[:1] for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return [

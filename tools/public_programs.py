@@ -1,12 +1,12 @@
-"""Run public programs written for PyTorch as they are, under PyTorch and under glassgrad in its place, and compare.
+"""Run public programs written for PyTorch unchanged, under PyTorch and under glassgrad, and compare them.
 
     python tools/public_programs.py LIST --checkouts FOLDER --results FOLDER [--only TEXT] [--again] [--plain]
 
-LIST is a file of JSON lines; the fields of `Program` say what a line may hold. The checkouts, `FOLDER/owner+name`, are
-of your own making; nothing of them belongs to this project. Each run works on a copy, in a process of its own, with
-limits of time and memory and without a network; data comes from `public/standins`.
+LIST is a file of JSON lines; the fields of `Program` describe a line. You make the checkouts, `FOLDER/owner+name`,
+yourself; nothing of them belongs to this project. Each run works on a copy, in its own process, with limits of time and
+memory and without a network; `public/standins` provides data.
 
-Each program runs four times: under both libraries as it is (does it run? how fast?) and under both with equal random
+Each program runs four times: under both libraries unchanged (does it run? how fast?) and under both with equal random
 numbers (`public/equal.py`: does it give the same losses?). The table of results is `RESULTS/status.tsv`.
 """
 
@@ -59,7 +59,7 @@ COLUMNS = ("program", "kind", "pytorch", "glassgrad", "class", "where", "curve",
 
 @dataclass
 class Program:
-    """One line of the list; its name is also that of its row in the table."""
+    """One line of the list; its name is also the name of its row in the table."""
 
     repository: str
     commit: str
@@ -88,7 +88,7 @@ class Program:
 
 @dataclass
 class Runner:
-    """How programs are run."""
+    """The settings of the runs."""
 
     checkouts: Path
     results: Path
@@ -101,7 +101,7 @@ class Runner:
     before: tuple[str, ...] = BEFORE
 
     def place(self, program: Program, library: str, mode: str) -> Path:
-        """Return the folder of one run's records."""
+        """Return the folder for the records of one run."""
         return self.results / program.checkout / program.file.replace("/", "+").replace(" ", "_") / f"{library}-{mode}"
 
     def serving(self, library: str) -> subprocess.Popen[bytes]:
@@ -134,7 +134,7 @@ class Runner:
         return str(self.sockets / library)
 
     def run(self, program: Program, mode: str, libraries: Iterable[str] = LIBRARIES, longer: float = 1) -> list[Any]:
-        """Run a program under each library, up to the first where it stops; return the records."""
+        """Run a program under each library, up to the first one under which it stops; return the records."""
         with tempfile.TemporaryDirectory() as folder:
             chain = []
             for library in libraries:
@@ -146,7 +146,7 @@ class Runner:
         return [self.record(program, library, mode) for library in libraries]
 
     def request(self, program: Program, library: str, mode: str, work: Path) -> dict[str, Any]:
-        """Copy the checkout of a program for one run; return what the server is asked."""
+        """Copy the checkout of a program for one run; return the request to the server."""
         place = self.place(program, library, mode)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
@@ -174,11 +174,11 @@ class Runner:
         }
 
     def paths(self, program: Program, work: Path) -> list[Path]:
-        """Return where a program's imports are looked up, beside its own folder."""
+        """Return the folders in which a program's imports are looked up, in addition to its own folder."""
         return [work, *(work / path if (work / path).exists() else self.checkouts / path for path in program.paths)]
 
     def record(self, program: Program, library: str, mode: str) -> dict[str, Any]:
-        """Return the record of a run; without one, the process broke off."""
+        """Return the record of a run; without one, the process ended early."""
         place = self.place(program, library, mode)
         try:
             return dict(json.loads((place / "record.json").read_text(encoding="utf-8")))
@@ -196,7 +196,7 @@ class Runner:
             }
 
     def printed(self, program: Program, library: str, mode: str) -> str:
-        """Return what a run printed."""
+        """Return the output of a run."""
         with (self.place(program, library, mode) / "out.txt").open(encoding="utf-8", errors="replace") as out:
             return out.read(OUTPUT)
 
@@ -221,7 +221,7 @@ class Runner:
         return row
 
     def all(self, chosen: list[Program], jobs: int, minutes: float, way: Callable[[Program], dict[str, str]]) -> None:
-        """Run programs in a way, and write each row of the table when it is known; start none after some minutes."""
+        """Run programs and write each row of the table as soon as it is known; start none after some minutes."""
         end = time.monotonic() + 60 * minutes
         with ThreadPoolExecutor(jobs) as pool:
             for done in as_completed(
@@ -251,7 +251,7 @@ class Runner:
 
 
 def _heavy(folder: str, names: list[str]) -> list[str]:
-    """Name the files that a copy leaves out: the largest."""
+    """Return the names of the files that a copy leaves out: the largest ones."""
     paths = [Path(folder) / name for name in names]
     return [path.name for path in paths if path.is_file() and path.stat().st_size > BIG]
 
@@ -261,7 +261,7 @@ def _isolated() -> list[str]:
     command = ["unshare", "-n"]
     if shutil.which("unshare") and subprocess.run([*command, "true"], check=False, capture_output=True).returncode == 0:
         return command
-    raise SystemExit("programs of strangers run without a network only: `unshare -n` does not work here")
+    raise SystemExit("foreign programs run only without a network: `unshare -n` does not work here")
 
 
 def _before(end: float, way: Callable[[Program], dict[str, str]], program: Program) -> dict[str, str] | None:
@@ -270,12 +270,12 @@ def _before(end: float, way: Callable[[Program], dict[str, str]], program: Progr
 
 
 def _stopped(record: dict[str, Any]) -> bool:
-    """Tell whether a program ended with an error."""
+    """Return whether a program ended with an error."""
     return record["end"] in {"error", "broken"}
 
 
 def _end(record: dict[str, Any]) -> str:
-    """Return how a run ended, and after how many backward passes."""
+    """Return how a run ended and the number of its backward passes."""
     words = {
         "finished": "runs",
         "seconds": "runs to the limit",
@@ -313,7 +313,7 @@ def table(results: Path) -> dict[str, dict[str, str]]:
 
 
 def written(results: Path, rows: dict[str, dict[str, str]]) -> None:
-    """Write the table of results, in one stroke."""
+    """Write the table of results in one write."""
     lines = ["\t".join(COLUMNS)]
     lines += ["\t".join(" ".join(row[column].split()) for column in COLUMNS) for _name, row in sorted(rows.items())]
     file = results / "status.tsv.part"
@@ -322,13 +322,17 @@ def written(results: Path, rows: dict[str, dict[str, str]]) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what the command line may say."""
+    """Return the parser of the command line."""
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("list", type=Path)
     found.add_argument("--checkouts", type=Path, required=True)
     found.add_argument("--results", type=Path, required=True)
-    found.add_argument("--python", default=sys.executable, help="an interpreter with PyTorch and what programs import")
-    found.add_argument("--source", type=Path, default=TOOLS.parent / "src", help="where glassgrad is imported from")
+    found.add_argument(
+        "--python", default=sys.executable, help="an interpreter with PyTorch and the packages that programs import"
+    )
+    found.add_argument(
+        "--source", type=Path, default=TOOLS.parent / "src", help="the folder from which glassgrad is imported"
+    )
     found.add_argument("--by", default="", help="a command in front of each run, such as `nice`")
     found.add_argument("--jobs", type=int, default=1)
     found.add_argument("--only", default="", help="a part of the program's name")

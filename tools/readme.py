@@ -1,6 +1,6 @@
-"""The README as package indexes show it: there, links into the repository lead nowhere.
+"""The README for package indexes, on which links into the repository do not work.
 
-`pyproject.toml` names this file as a hook of hatchling's, which takes the text for the metadata of wheel and sdist.
+`pyproject.toml` names this file as a hook of hatchling, which writes the text into the metadata of wheel and sdist.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\((?!\w+:)[^)]*\)")
 
 
 def alone(text: str) -> str:
-    """Return Markdown without its pictures of the repository, and with the words of links into it in their place."""
+    """Return Markdown without pictures from the repository, and with links into it replaced by their text."""
     return _LINK.sub(r"\1", _IMAGE.sub("", text))
 
 
@@ -24,6 +24,6 @@ class Readme(MetadataHookInterface):  # type: ignore[misc]  # hatchling is there
     """Sets the field `readme`."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Take the README of the folder that is built."""
+        """Set the README of the folder being built."""
         text = Path(self.root, "README.md").read_text(encoding="utf-8")
         metadata["readme"] = {"content-type": "text/markdown", "text": alone(text)}

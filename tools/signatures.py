@@ -1,8 +1,8 @@
-"""Read the public functions as they are when the library runs, and write them for type checkers: used by `stubs.py`.
+"""Read the public functions of the running library and write their signatures for type checkers, for `stubs.py`.
 
-Ops say `Array` for whatever an interpreter accepts; a user sees a `Tensor`. Where an op says `Any` for an option, the
-name of the option tells what it takes (`OPTIONS`). What a function returns is a `Tensor`, unless it says otherwise or
-`OVERLOADS` does, which holds the few whose result depends on their arguments.
+Ops declare `Array` for everything that an interpreter accepts; a user sees a `Tensor`. If an op declares `Any` for an
+option, the name of the option determines its type (`OPTIONS`). A function returns a `Tensor`, unless its annotation
+says otherwise or `OVERLOADS` lists it, because its result depends on its arguments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from glassgrad.ops.names import KEYWORDS, PUBLIC
 
-# What an option takes, where the source says `Any`.
+# The types of options for which the source says `Any`.
 OPTIONS = {
     "dtype": "DTypeLike | None", "device": "Device", "generator": "Generator | None", "dim": "Ints | None",
     "dims": "Ints | None", "axis": "Ints | None", "shifts": "Ints", "tensors": "Tensors", "memory_format": "str | None",
@@ -28,7 +28,7 @@ OPTIONS = {
     "rtol": "TensorLike | None", "matrices": "Tensor", "operands": "TensorLike",
     "q": "TensorLike | Sequence[builtins.float]",
 }  # fmt: skip  # a table
-# Of single functions: what an argument takes.
+# The types of arguments of single functions.
 ARGUMENTS = {
     ("full", "size"): "Ints", ("new_full", "size"): "Ints", ("as_strided", "size"): "Ints",
     ("as_strided", "stride"): "Ints", ("cond", "p"): "builtins.float | builtins.str | None",
@@ -69,7 +69,7 @@ OVERLOADS: dict[str, tuple[str, ...]] = {
         "(self, input: TensorLike, other: TensorLike) -> Tensor",
     ),
 }
-# Results that the source leaves open.
+# The types of results for which the source says `Any`.
 RESULTS = {
     "slogdet": "SlogdetResult", "svd": "builtins.tuple[Tensor, Tensor, Tensor]", "lu": "builtins.tuple[Tensor, ...]",
     "stride": "Any", "type": "Any", "to_sparse": "Any", "to_sparse_coo": "Any", "unique": "Any",
@@ -77,7 +77,7 @@ RESULTS = {
     "__array_function__": "Any", "__array_ufunc__": "Any", "__array_namespace__": "Any", "__dlpack__": "Any",
 }  # fmt: skip  # a table
 
-# Words that are names of tensors' methods and of dtypes as well.
+# Words that are names both of tensors' methods and of dtypes.
 _BUILTIN = re.compile(r"(?<![\w.])(bool|int|float|complex|type|str|list|dict|set|tuple|range|slice|object)(?!\w)")
 _NUMPYS = {"dim": "axis", "keepdim": "keepdims", "correction": "ddof"}
 assert set(_NUMPYS.values()) <= set(KEYWORDS)
@@ -101,7 +101,7 @@ def functions(name: str, function: Callable[..., Any], *, method: bool = False) 
 
 
 def docstring(function: Callable[..., Any]) -> str:
-    """Return the first paragraph of what a function says, as a literal that formatters leave alone."""
+    """Return the first paragraph of a function's docstring, as a literal that formatters leave unchanged."""
     text = inspect.getdoc(function) or ""
     paragraph = text.partition("\n\n")[0].replace("\\", "\\\\").replace('"""', "'''")
     return (
@@ -141,13 +141,13 @@ def _signatures(name: str, function: Callable[..., Any], method: bool) -> list[s
 
 
 def _first(function: Callable[..., Any]) -> str:
-    """Return the name of the first argument; of any number of them, one that nobody is to use by keyword."""
+    """Return the name of the first argument; for a variable number of arguments, a name not meant as a keyword."""
     first = next(iter(inspect.signature(function).parameters.values()))
     return first.name if first.kind is first.POSITIONAL_OR_KEYWORD else "_x"
 
 
 def _elementwise_in(parameters: list[inspect.Parameter]) -> bool:
-    """Tell whether only the first argument may be a tensor."""
+    """Return whether only the first argument may be a tensor."""
     return not any(OPTIONS.get(p.name, "").startswith("Tensor") and str(p.annotation) == "Any" for p in parameters[1:])
 
 
@@ -167,7 +167,7 @@ def _joined(start: list[str], parameters: list[inspect.Parameter], written: list
 
 
 def _takes_numpys(function: Callable[..., Any]) -> bool:
-    """Tell whether a function is one of the op table, or writes what such a one computes into its first argument."""
+    """Return whether a function is in the op table, or writes the result of such a function into its first argument."""
     return function in PUBLIC.values() or getattr(function, "__wrapped__", None) in PUBLIC.values()
 
 
@@ -193,7 +193,7 @@ def _numpys(
 
 
 def parameter(owner: str, given: inspect.Parameter) -> str:
-    """Return one argument with its type and its default."""
+    """Return the declaration of one argument, with type and default."""
     text = _typed(owner, given)
     stars = {given.VAR_POSITIONAL: "*", given.VAR_KEYWORD: "**"}.get(given.kind, "")
     if given.default is _EMPTY:

@@ -1,6 +1,6 @@
-"""The Python files of the tree, each parsed once for everything that looks at the source.
+"""The Python files of the repository, each parsed once for all checks of the source.
 
-Two million nodes are too many to keep, so a tree is dropped as soon as its imports, functions and calls are known.
+Two million nodes are too many to keep, so a syntax tree is dropped once its imports, functions and calls are known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Source:
-    """What is kept of the tree of a source."""
+    """The facts about a source that are kept."""
 
     functions: list[Function] = field(default_factory=list)
     imports: list[tuple[ast.Import | ast.ImportFrom, str]] = field(default_factory=list)  # with "top" or "lazy"
@@ -55,13 +55,13 @@ def parsed(text: str) -> Source:
 
 @cache
 def text_of(file: Path) -> str:
-    """Return the text of a file, which is read in the first call."""
+    """Return the text of a file; the first call reads it."""
     return file.read_text(encoding="utf-8")
 
 
 @cache
 def source(file: Path) -> Source:
-    """Return the facts of a file, which is parsed in the first call."""
+    """Return the facts of a file; the first call parses it."""
     return parsed(text_of(file))
 
 
@@ -81,7 +81,7 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _statements(children: Iterable[ast.AST], form: str, found: Source) -> None:
-    """Note functions, and imports but for those in the body of `if TYPE_CHECKING`; expressions hold neither."""
+    """Note functions, and imports outside of `if TYPE_CHECKING`; expressions contain neither."""
     for node in children:
         if isinstance(node, ast.Import | ast.ImportFrom):
             if form != "types":

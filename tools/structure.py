@@ -1,8 +1,8 @@
 """Read the imports of the package, and draw them: `python tools/structure.py docs/images/structure.svg`.
 
 Every form of import counts: at the top of a file, inside a function, and a module named in a string (for
-`importlib.import_module` or `sys.modules`). Only what stands under `if TYPE_CHECKING` does not. `TOWER` says which
-part may import which; `tests/repo/test_layering.py` holds the source against it.
+`importlib.import_module` or `sys.modules`). Only imports under `if TYPE_CHECKING` do not count. `TOWER` defines which
+part may import which; `tests/repo/test_layering.py` checks the source against it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tools.sources import ROOT, Source
 
 PACKAGE = ROOT / "src" / "glassgrad"
 
-# From the ground up. A file may import files of its own floor and of those before it. An entry stands for a module or
-# for a whole folder; the longest one that fits a file decides.
+# From the ground up. A file may import files of its own floor and of the floors before it. An entry stands for a module
+# or a whole folder; the longest entry that matches a file decides.
 TOWER: tuple[str, ...] = (
     "errors base _version",
     "ops.core ops.samples ops.complex_input ops.promotion ops.kernels",
@@ -59,13 +59,13 @@ TOWER: tuple[str, ...] = (
     "cli",
     "__main__",
 )
-# What stands beside the tower, on plain Python and NumPy, so that it can be read (and believed) alone.
+# The parts beside the tower: they need only plain Python and NumPy, so that a reader can understand them by themselves.
 APART = ("scalar", "manual")
 
 
 @dataclass(frozen=True)
 class Import:
-    """One import: the dotted names of both files below `glassgrad`, where it stands, and in which form."""
+    """One import: the dotted names of both files below `glassgrad`, its line, and its form."""
 
     importer: str
     target: str
@@ -77,7 +77,7 @@ class Import:
 
 
 def dotted(file: Path) -> str:
-    """Return the name of a module below `glassgrad`; that of the package itself is empty."""
+    """Return the name of a module below `glassgrad`; the name of the package itself is empty."""
     return ".".join(file.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
 
 
@@ -89,7 +89,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def floor_of(name: str) -> int | None:
-    """Return the floor of the tower that a module is on; None when nothing stands for it."""
+    """Return the floor of a module in the tower; None if it has no entry."""
     best, floor = -1, None
     for number, names in enumerate(TOWER):
         for entry in names.split():
@@ -174,7 +174,7 @@ def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
 
 # --- the picture ----------------------------------------------------------------------------------
 
-# The rooms from the roof to the ground, and what of the package is in each where that is not the folder of its name.
+# The rooms from the roof to the ground, and the content of each room that is not the folder of its name.
 ROWS: tuple[str, ...] = (
     "cli",
     "tasks",
@@ -205,7 +205,7 @@ WIDTH, ROW, BOX = 900, 58, 30
 
 
 def room_of(name: str) -> str:
-    """Return the room that a file is drawn in: its top folder, and one level more inside `compile`."""
+    """Return the room in which a file is drawn: its top folder, and one level more inside `compile`."""
     parts = name.split(".")
     if parts[0] == "compile" and len(parts) > 1 and _is_package(f"compile.{parts[1]}"):
         return f"compile.{parts[1]}"
@@ -213,7 +213,7 @@ def room_of(name: str) -> str:
 
 
 def arrows_between_rooms() -> dict[str, set[str]]:
-    """Return which rooms import which when they are loaded, without what follows from other arrows."""
+    """Return the imports between rooms while they are loaded, without those that follow from other arrows."""
     arrows: dict[str, set[str]] = {}
     for one in all_imports():
         source, target = room_of(one.importer), room_of(one.target)
@@ -223,7 +223,7 @@ def arrows_between_rooms() -> dict[str, set[str]]:
 
 
 def _around(arrows: Mapping[str, set[str]], source: str, target: str) -> bool:
-    """Tell whether a target is reached through another one as well."""
+    """Return whether a target is also reached through another one."""
     seen: set[str] = set()
     pending = [other for other in arrows[source] if other != target]
     while pending:

@@ -1,9 +1,9 @@
-"""Write what type checkers and editors read of the package: `python tools/stubs.py`; `make format` runs it.
+"""Write the package's stubs for type checkers and editors: `python tools/stubs.py`; `make format` runs it.
 
-A type checker does not see what is put together as the program runs: the names of packages whose files are families
-(`glassgrad.base.families`), the functions of the op table, the methods of `Tensor`. Each stub says the same, from the
-same lists and from the functions themselves (`signatures.py`); tests/repo/test_families.py and tests/types hold every
-stub against what this script writes.
+A type checker does not see names that are made at run time: the names of packages whose files are families
+(`glassgrad.base.families`), the functions of the op table, the methods of `Tensor`. Each stub declares these names,
+from the same lists and from the functions themselves (`signatures.py`); tests/repo/test_families.py and tests/types
+compare every stub with the output of this script.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def messages() -> str:
 
 
 def _imports(homes: Mapping[str, str]) -> str:
-    """Import names from their homes; `as` says that they are public here."""
+    """Import names from their homes; `as` declares that they are public here."""
     return "".join(f"from {home} import {name} as {name}\n" for home, name in sorted((h, n) for n, h in homes.items()))
 
 
@@ -104,7 +104,7 @@ def _imports(homes: Mapping[str, str]) -> str:
 
 @cache
 def methods() -> str:
-    """Return what `Tensor` has beside its class body: operators, ops and conversions, in one class it inherits from."""
+    """Return the base class of `Tensor` with the members outside of its class body: operators, ops and conversions."""
     import glassgrad.engine.public as _complete  # noqa: F401 - gives `Tensor` its methods
     from glassgrad.engine.reports.absent import Absent
     from glassgrad.engine.tensor import Tensor
@@ -165,7 +165,7 @@ def _written_out(file: str, owner: str) -> set[str]:
 
 
 def _named_tuples(functions: Iterable[Callable[..., Any]], declared: str = "") -> list[str]:
-    """Declare the tuples with names that functions return, unless they are declared already: fields are tensors."""
+    """Declare the named tuples that functions return, unless they are already declared: their fields are tensors."""
     found: dict[str, type] = {}
     for function in functions:
         inner = inspect.unwrap(function)
@@ -278,7 +278,7 @@ def _value(value: Any) -> str:
 
 
 def _shared() -> str:
-    """Import the types that both stubs of functions speak of."""
+    """Import the types that both stubs of functions use."""
     text = methods()
     names = [*TYPES, *re.findall(r"^class (\w+)\(NamedTuple", text, re.MULTILINE)]
     lines = [
@@ -304,7 +304,7 @@ WRITERS: dict[str, Callable[[], str]] = {
 
 
 def stub(file: str) -> str:
-    """Return what the stub at a place below the package has to say, formatted."""
+    """Return the formatted content of the stub at a place below the package."""
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PACKAGE / file), "-"]
     return subprocess.run(command, input=WRITERS[file](), capture_output=True, text=True, check=True).stdout
 

@@ -1,6 +1,6 @@
 """Make docs/checking_a_derivation.md: the diagnoses of `check_my_backward` for wrong derivations, and its score.
 
-Run it as `python tools/wrong_derivations.py`; a test holds the page up to date.
+Run `python tools/wrong_derivations.py`; a test checks that the page is up to date.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ gradient. This edit is the diagnosis.
 
 ## Score
 
-{total} derivations with one mistake each: of {lines} the right line was named, and of {kinds} the mistake. A test also
-makes mistakes by machine at every place where they are possible, some 300; all of their lines and more than 97 of 100
-kinds are found.
+There are {total} derivations with one mistake each. The check names the right line of {lines} and the mistake of
+{kinds}. A test also makes about 300 mistakes by machine, at every possible place; the check finds all of their lines
+and more than 97 of 100 kinds.
 
 | derivation | right | written | found |
 | --- | --- | --- | --- |

@@ -1,9 +1,9 @@
-"""Tokens a second of a GPT that generates: ours, the same model in PyTorch with a cache, and a loop in C.
+"""Tokens per second of a generating GPT: ours, the same model in PyTorch with a cache, and a loop in C.
 
-The model is that of W3, the texts are as long as its context, and each token is drawn from the model's probabilities
-by the same numbers for every peer, which so have to draw the same texts. PyTorch's cache has a fixed shape and is
-written at one place a step, which is how its compiler is used for generation. The loop in C is compiled for this
-processor; it looks at no more places than have been read, and uses one thread.
+The model is that of W3, and the texts are as long as its context. Every peer draws each token from the model's
+probabilities with the same numbers, so all peers have to draw the same texts. PyTorch's cache has a fixed shape and is
+written at one place per step, as usual for generation with its compiler. The loop in C is compiled for this processor;
+it reads only the places filled so far, and uses one thread.
 """
 
 from __future__ import annotations

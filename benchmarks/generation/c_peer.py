@@ -1,4 +1,4 @@
-"""The same in C, by the compiler that is there, for this processor."""
+"""The same in C, compiled by the installed compiler for this processor."""
 
 from __future__ import annotations
 

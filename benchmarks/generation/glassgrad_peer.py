@@ -1,4 +1,4 @@
-"""Our GPT, by the loop behind `generate`, which here is told the numbers that decide."""
+"""Our GPT, with the loop behind `generate`, which here gets the random numbers as an argument."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ def prompt(number: int) -> int:
 
 
 def chances(number: int) -> np.ndarray:
-    """The numbers that decide on its other tokens."""
+    """Return the numbers that decide on its other tokens."""
     return np.random.default_rng(number).random(TEXT - 1)
 
 
 def checksum(text: np.ndarray) -> float:
-    """One number for a text, different for texts that differ in a place."""
+    """Return one number for a text, which differs between texts that differ in one place."""
     return float((text * np.arange(1, len(text) + 1)).sum())

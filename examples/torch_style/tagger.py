@@ -10,7 +10,7 @@ WORDS, TAGS, PAD, IGNORED = 40, 5, 0, -100
 
 
 def sentences(count, seed=0):
-    """Random words; a word's tag depends on itself and on the word before."""
+    """Random words; a word's tag depends on the word itself and on the previous word."""
     rng = np.random.default_rng(seed)
     data = []
     for _ in range(count):

@@ -21,7 +21,7 @@ from glassgrad.utils.data import DataLoader, TensorDataset, random_split
 
 @dataclass(frozen=True)
 class Config(TrainingConfig):
-    """What can be set on the command line, besides everything that every run has."""
+    """The options of this script, in addition to those of every run."""
 
     epochs: int = option(60, "how often each point is trained on", low=1)
     hidden: int = option(32, "units of each hidden layer", low=1)
@@ -30,7 +30,7 @@ class Config(TrainingConfig):
 
 
 def spirals(seed: int, points: int = 1_500) -> TensorDataset:
-    """Points (n, 2) on three noisy arms, and which arm each is on."""
+    """Return points (n, 2) on three noisy arms, and the arm of each point."""
     rng = np.random.default_rng(seed)
     arm, along = rng.integers(0, 3, points), rng.random(points)
     angle = 2 * np.pi * (arm / 3 + along) + 0.15 * rng.standard_normal(points)
@@ -39,7 +39,7 @@ def spirals(seed: int, points: int = 1_500) -> TensorDataset:
 
 
 def main(arguments: list[str]) -> int:
-    """Train, and say how well it went."""
+    """Train, and print the result."""
     config = Config.from_command_line(arguments)
     gg.manual_seed(config.seed)
     train, held_out = random_split(spirals(config.seed), [1_200, 300])

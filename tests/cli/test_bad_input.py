@@ -160,9 +160,9 @@ def test_a_model_of_another_version(finished: Path, folder: Path, glassgrad: Cal
     arrays, description = load_checkpoint(path)
     before = files(folder)
     save_checkpoint(path, arrays, {**description, "config": {**description["config"], "new": 1}})
-    refused(folder, glassgrad("sample", "run"), "is whole, but this version of glassgrad does not", before)
+    refused(folder, glassgrad("sample", "run"), "is intact, but this version of glassgrad does not", before)
     save_checkpoint(path, arrays, {**description, "alphabet": "ab"})
-    refused(folder, glassgrad("sample", "run"), "is whole, but this version of glassgrad does not", before)
+    refused(folder, glassgrad("sample", "run"), "is intact, but this version of glassgrad does not", before)
 
 
 def test_a_run_cannot_become_another_one(finished: Path, folder: Path, glassgrad: Call) -> None:
@@ -189,14 +189,14 @@ def test_the_words_of_a_run_must_be_the_same(finished: Path, folder: Path, glass
     refused(folder, glassgrad("train", "names", "--resume", "run"), "no such file", before)
     (folder / "words.txt").write_text(words.replace("anna", "anne"))
     result = glassgrad("train", "names", "--resume", "run")
-    refused(folder, result, "does not hold the words this run was begun with", files(folder))
+    refused(folder, result, "does not hold the words with which this run began", files(folder))
     assert glassgrad("train", "names", "--resume", "run", "--data", "moved.txt").code == 0
 
 
 def test_a_taken_run_directory(finished: Path, folder: Path, glassgrad: Call) -> None:
     before = files(folder)
     result = glassgrad("train", "names", *QUICK, "--run-dir", "run")
-    refused(folder, result, "run already holds a run; go on with it by --resume run", before)
+    refused(folder, result, "run already holds a run; continue it with --resume run", before)
 
 
 def test_diverging_is_told_and_keeps_the_run(folder: Path, glassgrad: Call) -> None:
@@ -224,7 +224,7 @@ def test_weights_that_turn_out_useless_at_the_end(folder: Path, glassgrad: Call)
     assert result.code == 1
     assert re.fullmatch(
         r"error: after the last step the train loss is (nan|inf): [^\n]+ than 1e\+06"
-        r" \(the checkpoint of step \d+ in run [^\n]+\n",
+        r" \(the run's checkpoint of step \d+ in run [^\n]+\n",
         result.err,
     )
     assert (folder / "run" / "state.safetensors").is_file()

@@ -125,7 +125,4 @@ def test_losses_that_rise_and_sets_aside_that_are_left_behind_are_found(
     records = [{"event": "train", "step": int(step), "loss": 10 / step, "rate": 0.1} for step in steps]
     records += [{"event": "validation", "step": 100 * at, "loss": 0.5 + abs(at - 2)} for at in range(5)]
     (folder / "run" / "metrics.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
-    assert (
-        "WARNING  overfitting: the loss of the examples set aside was best at step 200 (0.5)"
-        in glassgrad("doctor", "run").out
-    )
+    assert "WARNING  overfitting: the held-out loss was best at step 200 (0.5)" in glassgrad("doctor", "run").out

@@ -63,7 +63,7 @@ def test_lists_are_arrays(glassgrad, source):
         (["nothing.py:f", "x=1"], "expected FILE.py:FUNCTION"),
         (["example.py:g"], "defines no function 'g'; expected one of: f, norm, vector"),
         (["example.py:f"], "needs values for x; give them as in: x=2.0"),
-        (["example.py:f", "z=1"], "'z=1' is no argument of example.py:f; expected NAME=VALUE with one of: x, y"),
+        (["example.py:f", "z=1"], "'z=1' is not an argument of example.py:f; expected NAME=VALUE with one of: x, y"),
         (["example.py:f", "x=abc"], "x=abc is neither a number nor a list of numbers"),
         (["example.py:vector", "x=[1,2]"], "the function returned shape (2,)"),
     ],

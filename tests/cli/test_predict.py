@@ -123,11 +123,11 @@ def test_a_resumed_run_may_be_longer_and_quiet(runs: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["predict", "digits"], "error: give the model something to look at: one or more pictures of a digit"),
+        (["predict", "digits"], "error: give the model an input: one or more pictures of a digit"),
         (["predict", "digits", "none.png"], "error: cannot read none.png as a picture: there is no such file"),
         (["predict", "digits", "."], "error: cannot read . as a picture: it is a directory"),
-        (["predict", "moons", "1"], "error: '1' is no point: expected two numbers such as 0.5,-1, or a file"),
-        (["predict", "moons", "nan,1"], "error: 'nan,1' is no point"),
+        (["predict", "moons", "1"], "error: '1' is not a point: expected two numbers such as 0.5,-1, or a file"),
+        (["predict", "moons", "nan,1"], "error: 'nan,1' is not a point"),
         (["predict", "names", "anna", "Anna"], "error: the model has never seen 'A'; it knows ahn"),
         (["predict", "names", ""], "error: an empty text ('') has nothing to predict"),
         (["predict", "gru", "hannahannahanna"], "error: 'hannahannahanna' has 15 characters; this model reads up to 6"),
@@ -135,7 +135,7 @@ def test_a_resumed_run_may_be_longer_and_quiet(runs: Path, capsys: pytest.Captur
         (["eval", "digits", "--data", "."], "error: no digits in .: no subfolder 0 to 9 holds a picture"),
         (["eval", "moons", "--data", "."], "error: --data has no effect on the task moons"),
         (["eval", "digits/model.safetensors"], "is a file; `glassgrad eval` needs the run directory"),
-        (["eval", "names", "--data", "others.txt"], "the model knows exactly ahn"),
+        (["eval", "names", "--data", "others.txt"], "the model reads only data with exactly its own, ahn"),
     ],
 )  # fmt: skip  # a table
 def test_what_cannot_be_used_is_refused(

@@ -92,7 +92,7 @@ def test_mnist_from_a_folder(folder: Path, glassgrad: Call) -> None:
     write_mnist(folder / "other", {"t10k": 210})
     other = glassgrad("train", "mnist", "--resume", "run", "--data", "other")
     assert (other.code, other.out) == (2, "")
-    assert "other does not hold the images this run was begun with" in other.err
+    assert "other does not hold the images with which this run began" in other.err
     assert glassgrad("train", "mnist", "--resume", "run").code == 0
 
 

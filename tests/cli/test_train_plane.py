@@ -73,4 +73,4 @@ def test_a_run_says_its_dtype_keeps_it_and_goes_on_in_it(folder: Path, glassgrad
     assert "--dtype of a run cannot change: it began with bfloat16, given float64" in refused.err
     by_hand = glassgrad("train", "moons", "--engine", "manual", "--dtype", "float64")
     assert (by_hand.code, by_hand.out) == (2, "")
-    assert "--dtype 'float64' cannot be had with --engine manual" in by_hand.err
+    assert "--dtype 'float64' is not possible with --engine manual" in by_hand.err

@@ -52,7 +52,7 @@ def test_a_text_from_beginning_to_end(text: str, folder: Path, glassgrad: Call) 
     (folder / "other.txt").write_text(text.replace("rat", "tar"))
     other = glassgrad("train", "text", "--resume", run, "--data", "other.txt")
     assert (other.code, other.out) == (2, "")
-    assert "other.txt does not hold the text this run was begun with" in other.err
+    assert "other.txt does not hold the text with which this run began" in other.err
     assert glassgrad("train", "text", "--resume", run).code == 0
 
 
@@ -159,7 +159,10 @@ def test_what_cannot_be_used_is_one_line_and_makes_no_file(
         (("--model", "gpt", "--heads", "5"), "--heads must divide --embedding (64), given 5"),
         (("--layers", "2"), "--layers has no effect on the model 'mlp'"),
         (("--clip", "2"), "--clip has no effect on the model 'mlp'"),
-        (("--model", "gru", "--engine", "manual"), "--engine 'manual' has no model 'gru' with a backward pass by hand"),
+        (
+            ("--model", "gru", "--engine", "manual"),
+            "--engine 'manual' has no hand-written backward pass for the model 'gru'",
+        ),
         (("--model", "rnn", "--momentum", "0.9"), "--momentum has no effect on the model 'rnn'"),
         (("--model", "lsmt"), "did you mean 'lstm'?"),
         (("--model", "gpt", "--dropout", "-0.1"), "--dropout must be a number at least 0"),

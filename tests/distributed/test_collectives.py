@@ -35,7 +35,7 @@ def test_without_a_group() -> None:
 
 @pytest.mark.parametrize("backend", ["gloo", "nccl", "cpu:gloo,cuda:nccl"])
 def test_pytorchs_backends_are_mpi_and_that_is_said(backend: str) -> None:
-    with pytest.warns(match=rf"backend='{backend}' at .*test_collectives.py:\d+: the processes talk over MPI"):
+    with pytest.warns(match=rf"backend='{backend}' at .*test_collectives.py:\d+: the processes communicate over MPI"):
         dist.init_process_group(backend)
     assert dist.get_backend() == "mpi"
     dist.destroy_process_group()

@@ -74,7 +74,7 @@ X = gg.ones(2, 3)
     ],
 )
 def test_functions_that_write_name_themselves_and_the_line(call: Any, op: str) -> None:
-    told = rf"{re.escape(op)} at .*test_read_only_memory.py:\d+: the memory cannot be written: it is read-only"
+    told = rf"{re.escape(op)} at .*test_read_only_memory.py:\d+ cannot write to this memory: it is read-only"
     with pytest.raises(errors.AutogradError, match=told):
         call(read_only(2, 3))
 

@@ -132,7 +132,7 @@ def test_an_exercise_is_written_once_and_judged(glassgrad):
     assert text.count("= ...") == 7
     code, _, err = glassgrad("exercise", 2)
     assert code == 2
-    assert "exercise_02.py exists already, and what you wrote is kept" in err
+    assert "exercise_02.py already exists and was not overwritten" in err
     assert Path("exercise_02.py").read_text(encoding="utf-8") == text
 
     code, out, _ = glassgrad("exercise", 2, "--check")

@@ -69,7 +69,7 @@ def test_asarray_on_a_tracked_tensor(call: Callable[[Any], Any], said: str) -> N
     text = message(TypeError, lambda: call(loss))
     assert re.search(said, text)
     assert "'loss' requires one" in text
-    assert "loss.detach().numpy() if the values are all you need" in text
+    assert "loss.detach().numpy() if you need only the values" in text
 
 
 def test_ndarray_and_tensor_work_together() -> None:
@@ -136,7 +136,7 @@ def test_a_parameter_changed_in_place() -> None:
 def test_in_place_results_that_do_not_fit() -> None:
     total = gg.zeros(2)
     text = message(ValueError, lambda: total.add_(gg.ones(3, 2)))
-    assert "the result has shape (3, 2), but it is to be written into a tensor of shape (2,)" in text
+    assert "the result has shape (3, 2), but the tensor it overwrites has shape (2,)" in text
     assert "write y = x.add(...)" in text
     count = gg.tensor([1, 2])
     text = message(TypeError, lambda: count.div_(2))
@@ -251,5 +251,5 @@ def test_backward_from_a_complex_number() -> None:
     re, im = gg.tensor(1.0, requires_grad=True), gg.tensor(2.0, requires_grad=True)
     z = gg.complex(re, im) * 1.0
     text = message(errors.AutogradError, z.backward)
-    assert "needs a real number to descend on, given one of dtype complex64" in text
+    assert "needs a real number to minimise, given dtype complex64" in text
     assert ".abs()" in text

@@ -158,7 +158,7 @@ def test_a_program_that_differs_with_its_sizes_is_refused():
             x = gg.exp(x)
         return x
 
-    with pytest.raises(errors.OnnxError, match=r"is another program for other sizes.*fixed sizes|batch=5"):
+    with pytest.raises(errors.OnnxError, match=r"runs different programs for different sizes.*fixed sizes|batch=5"):
         gg.onnx.export(loop, gg.zeros(5, 2))
     agrees(loop, (gg.full((2, 2), -1.0),), dynamic_axes={})
 

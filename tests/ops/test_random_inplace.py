@@ -79,7 +79,7 @@ WRITES: tuple[Callable[[Any, Any], Any], ...] = (
 
 
 OVERLAP = "refer to a single memory location"
-EXPANDED = "the memory cannot be written"
+EXPANDED = "cannot write to this memory"
 
 
 class Machine:

@@ -137,5 +137,5 @@ def test_missing_names_and_own_ops_under_compile():
     with pytest.raises(errors.MissingError, match=r"scalar\.Value, one number"):
         scalar.Tensor  # noqa: B018 - it raises
     expression = Value(2.0, (leaf := Value(1.0),), "mine", slopes=(2.0,))
-    with pytest.raises(errors.KindError, match="no rule for the op 'mine'"):
+    with pytest.raises(errors.KindError, match="no rule for your own op 'mine'"):
         scalar.compile(expression, [leaf])([1.0])

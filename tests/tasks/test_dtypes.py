@@ -81,9 +81,9 @@ def test_every_task_has_it_and_a_run_of_before_is_float32(tmp_path: Path) -> Non
 
 
 def test_by_hand_there_is_float32_only_and_a_table_has_no_products() -> None:
-    with pytest.raises(errors.InputError, match="--dtype 'float64' cannot be had with --engine manual"):
+    with pytest.raises(errors.InputError, match="--dtype 'float64' is not possible with --engine manual"):
         MOONS.configure([command_line({"engine": "manual", "dtype": "float64"})])
-    with pytest.raises(errors.InputError, match="--dtype 'bfloat16' cannot be had with --engine manual"):
+    with pytest.raises(errors.InputError, match="--dtype 'bfloat16' is not possible with --engine manual"):
         NAMES.configure([command_line({"engine": "manual", "dtype": "bfloat16"})])
     with pytest.raises(errors.InputError, match="--dtype has no effect on the model 'bigram'"):
         NAMES.configure([command_line({"model": "bigram", "dtype": "bfloat16"})])

@@ -62,7 +62,7 @@ def test_nothing_stays_when_it_cannot_be_filled(tmp_path: Path, error: type[Base
 
 def test_directories_that_are_taken(tmp_path: Path) -> None:
     rundir.create(tmp_path / "run", "names", fill)
-    with pytest.raises(InputError, match="already holds a run; go on with it by --resume"):
+    with pytest.raises(InputError, match="already holds a run; continue it with --resume"):
         rundir.create(tmp_path / "run", "names", fill)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear")

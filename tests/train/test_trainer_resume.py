@@ -266,7 +266,7 @@ def test_options_that_a_checkpoint_depends_on_cannot_change(run: Path) -> None:
 
 
 def test_a_run_is_not_overwritten(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"already holds a run; go on with it by fit\(resume=True\)"):
+    with pytest.raises(InputError, match=r"already holds a run; continue it with fit\(resume=True\)"):
         trainer(run_dir=str(run)).fit()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("do not lose")

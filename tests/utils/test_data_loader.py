@@ -211,7 +211,7 @@ def test_random_split() -> None:
     ("make", "message"),
     [
         (lambda: DataLoader(memory(0)), "without examples"),
-        (lambda: DataLoader(memory(3), 5, drop_last=True), "would never give a batch of 3"),
+        (lambda: DataLoader(memory(3), 5, drop_last=True), "gives no batch from 3"),
         (lambda: DataLoader(memory(), 0), "batch_size=0"),
         (lambda: DataLoader(memory(), shuffle=True, sampler=[1]), "sampler excludes shuffle"),
         (lambda: DataLoader(memory(), 2, batch_sampler=[[1]]), "batch_sampler excludes"),

@@ -1,16 +1,16 @@
-"""Change the core in small ways, and see whether its tests notice: `python -m tools.mutants cache [--every 10]`.
+"""Change the core in small ways, and check that its tests notice: `python -m tools.mutants cache [--every 10]`.
 
 Each mutant (`making.py`) of a piece (`pieces.py`) is tried in a copy of the tree, in a child forked from a process
-that has imported everything and collected the tests: the changed functions get their new code there, and the tests
-that reach the changed lines are run (`running.py`). A mutant is killed when one of them fails or does not end.
+that has imported everything and collected the tests: the changed functions get their new code there, and the child runs
+the tests that reach the changed lines (`running.py`). A mutant is killed if one of them fails or does not end.
 
-Results are kept in build/mutants under a hash of the changed function, so that an interrupted run goes on where it
-was and a function that somebody changed is tried anew. `--survivors` tries survivors again, after tests were added. A
-survivor whose change nobody can see is explained in explained.toml. The command fails while others survive. The
-mistakes of planted.toml, which no operator makes, are always tried first.
+Results are kept in build/mutants under a hash of the changed function, so that an interrupted run continues, and
+a function that has changed is tried again. `--survivors` tries survivors again, after tests were added.
+explained.toml explains survivors whose change has no visible effect. The command fails while others survive. It always
+tries first the mistakes of planted.toml, which no operator makes.
 
-Those that are left are listed in left.toml, which is part of the tree: `--left` tries only these, and `--keep-left`
-writes down what is left of those tried.
+left.toml, which is part of the tree, lists the remaining survivors: `--left` tries only these, and `--keep-left` writes
+the list of those that still survive.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The survivors that are neither killed nor explained yet: left.toml, so that nobody has to look for them again.
+"""The survivors that are neither killed nor explained yet: left.toml, so that nobody has to search for them again.
 
-Entries read like those of explained.toml, without a reason, and stand below the name of their file.
+Entries have the form of those in explained.toml, without a reason, and stand below the name of their file.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _parts(source: str) -> list[tuple[int, int]]:
 
 
 def planted(name: str) -> list[Mutant]:
-    """Return the planted mistakes of a piece: one text in place of another that occurs once."""
+    """Return the planted mistakes of a piece: one text that replaces another, which occurs once."""
     found = []
     for entry in tomllib.loads(PLANTED.read_text(encoding="utf-8"))["mutant"]:
         if entry["piece"] == name:

@@ -1,10 +1,10 @@
 """The kinds of changes: those of cosmic-ray that make plausible mistakes, and two of our own.
 
-A place gets the few changes that tests could tell apart, not all that there are: a number becomes the next one and not
-the one before as well; a condition is negated by the replaced comparison or the dropped `not` that it consists of,
-where there is one; a result that is a constant becomes another constant, not None. An assignment of a module or a
-class is not dropped, because the import would fail; `strict=True` stays, which can only fail where the code is wrong;
-so do the samples of ops, which are what their tests try.
+A place gets only the few changes that tests could distinguish: a number becomes the next one, but not also the previous
+one; a condition is negated by replacing its comparison or dropping its `not`, if it has one; a constant result becomes
+another constant, not None. An assignment of a module or a class is not dropped, because the import would fail.
+`strict=True` stays, because it can only fail if the code is wrong. The samples of ops stay, because they are the inputs
+of the tests.
 """
 
 from __future__ import annotations

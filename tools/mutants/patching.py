@@ -1,7 +1,7 @@
 """Change functions of a running process as if their file had been changed before it was imported.
 
-A function that exists gets new code; one that is made later gets it from the code around it. What a module or a class
-computed while it was imported stays, so that a change there needs another import.
+An existing function gets new code; a function made later gets it from the surrounding code. Values that a module or a
+class computed during the import stay, so a change there needs another import.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Run the changed text of a file in a process that has imported the file: what the import computed changes too.
+"""Run the changed text of a file in a process that has imported the file; values computed by the import change as well.
 
-The text runs in the module's own namespace. What others hold stays the same object: functions get the new code and
-defaults, primitives and classes the new contents. A constant is exchanged in every module that imported it by its
-name. So a table of ops is tried in milliseconds, where a new import takes seconds.
+The text runs in the module's own namespace. Objects that other modules hold stay the same: functions get the new code
+and defaults, primitives and classes the new contents. A constant is replaced in every module that imported it by its
+name. This tries a table of ops in milliseconds; a new import would take seconds.
 """
 
 from __future__ import annotations

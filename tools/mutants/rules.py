@@ -1,7 +1,8 @@
 """The functions that the op table reaches: forwards, derivative rules, shape and batching rules, and their helpers.
 
-An entry of the table is followed to its functions, through closures, partials and tuples, and from a function to those
-of `ops` that it names. The rest of a file of ops (what checks and rewrites the arguments of a call) is left out.
+The search follows an entry of the table to its functions, through closures, partials and tuples, and from a function to
+those of `ops` that it names. It leaves out the rest of a file of ops, which checks and rewrites the arguments of a
+call.
 """
 
 from __future__ import annotations

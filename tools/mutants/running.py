@@ -1,8 +1,7 @@
-"""Run a piece's tests: once to see which lines each reaches, then in a forked child for every mutant.
+"""Run a piece's tests: once to find the lines that each reaches, then in a forked child for every mutant.
 
-The process that forks has imported the package and collected the tests, and runs none of them: each child begins where
-a fresh run of pytest would begin, and takes only the tests that reach the changed lines, the fastest first, up to the
-first that fails.
+The forking process has imported the package and collected the tests, and runs none of them: each child begins like a
+fresh run of pytest, and runs only the tests that reach the changed lines, the fastest first, up to the first failure.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class Tracer:
 
 
 class Runner:
-    """A plugin of pytest that takes the collected tests and hands them to `use` in place of running them."""
+    """A plugin of pytest that passes the collected tests to `use` instead of running them."""
 
     def __init__(self, use: Callable[[Runner], None], wanted: Callable[[str], bool]) -> None:
         self.use, self.wanted = use, wanted

@@ -1,9 +1,9 @@
-"""Run programs unchanged, each in its own process, under PyTorch or under glassgrad in its place, and record them.
+"""Run programs unchanged, each in its own process, under PyTorch or under glassgrad, and record them.
 
-`tools/public_programs.py` starts one server for each library, ``child.py serve SOCKET LIBRARY``, which imports once
-what takes long and forks for each program, and ``child.py chain SOCKET REQUEST ...``, which has a program run under
-both and waits for its end. The record of a run, a JSON file, holds how the program ended, and of each backward pass the
-loss and the time that the processor had worked until then.
+`tools/public_programs.py` starts one server for each library, ``child.py serve SOCKET LIBRARY``, which imports the slow
+modules once and forks for each program, and ``child.py chain SOCKET REQUEST ...``, which runs a program under both
+libraries and waits for its end. The record of a run, a JSON file, contains the way in which the program ended, and, for
+each backward pass, the loss and the processor time so far.
 """
 
 from __future__ import annotations

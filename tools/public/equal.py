@@ -1,8 +1,8 @@
 """Equal random numbers under both libraries: `attach` replaces their draws by NumPy's, keyed by kind and shape.
 
-Each function that draws is still called, with the arguments that the program gave; its result is then overwritten. The
-n-th draw of a kind and a shape is the same under both, whatever else each library draws in between. Initial weights of
-layers are keyed by the layer's class and the parameter's name as well.
+Each drawing function is still called, with the program's arguments; its result is then overwritten. The n-th draw of a
+kind and a shape is the same under both libraries, regardless of other draws in between. Initial weights of layers are
+also keyed by the layer's class and the parameter's name.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from glassgrad import errors
 
 
 class Preset(StrEnum):
-    """The depth of the examination."""
+    """How thorough an examination is."""
 
     economy = "economy"
     standard = "standard"
@@ -24,16 +24,16 @@ def doctor(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="ARGUMENTS...", help="Arguments of the script.")
     ] = None,
-    preset: Annotated[Preset, typer.Option("--preset", help="How much of a script's training is examined.")] = (
+    preset: Annotated[Preset, typer.Option("--preset", help="How thoroughly to examine a script's training.")] = (
         Preset.standard
     ),
     nan: Annotated[
-        bool, typer.Option("--nan", help="Stop a script at the step that makes a NaN, and say which op made it.")
+        bool, typer.Option("--nan", help="Stop a script at the step that makes a NaN, and name the op that made it.")
     ] = False,
 ) -> int:
-    """Diagnose a training run: a run directory, or a script while it runs, ours or PyTorch's.
+    """Diagnose a training run: a run directory, or a glassgrad or PyTorch script while it runs.
 
-    Options of the script stand behind "--".
+    Put options of the script after "--".
     """
     if target.suffix != ".py":
         if nan:

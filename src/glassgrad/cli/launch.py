@@ -13,7 +13,9 @@ def launch(
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the script.")] = None,
     count: Annotated[
         int | None,
-        typer.Option("-n", "--ranks", metavar="N", help="How many processes; in a Slurm job, the number of its tasks."),
+        typer.Option(
+            "-n", "--ranks", metavar="N", help="Number of processes (default in a Slurm job: its number of tasks)."
+        ),
     ] = None,
     module: Annotated[
         bool, typer.Option("-m", "--module", metavar="", help="SCRIPT is a module, as `-m glassgrad`.")

@@ -61,7 +61,7 @@ def lesson(
     if which is None:
         _without_a_number("lesson", {"--run": run, "--figures": figures, "--notebook": notebook})
         print(listed(programs()), end="")
-        print("\nglassgrad lesson NUMBER shows one; glassgrad exercise lists what there is to do yourself;")
+        print("\nglassgrad lesson NUMBER shows one; glassgrad exercise lists the exercises;")
         print("glassgrad lesson --quiz asks what you remember.")
         return 0
     program = _found(which, programs(), errors.LESSON_UNKNOWN)
@@ -84,9 +84,9 @@ def lesson(
 def exercise(
     which: Number = None,
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Where your work is (default: exercise_NN.py).")
+        Path | None, typer.Argument(metavar="FILE", help="The file with your work (default: exercise_NN.py).")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Judge the file step by step; write nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check the file step by step; write nothing.")] = False,
     notebook: Annotated[
         Path | None, typer.Option("--notebook", metavar="FILE", help="Write, or check, a notebook instead.")
     ] = None,
@@ -117,7 +117,7 @@ def exercise(
     if answer is not None:
         return _answer(chosen, answer)
     if notebook is not None and file is not None:
-        raise errors.OPTIONS_EXCLUDE(first=str(file), second="--notebook", reason="both say where your work is")
+        raise errors.OPTIONS_EXCLUDE(first=str(file), second="--notebook", reason="both name the file with your work")
     path = notebook or file or file_of(chosen)
     if check:
         return _check(chosen, path)

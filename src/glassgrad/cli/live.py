@@ -14,11 +14,13 @@ def live(
         int, typer.Option("--port", metavar="N", min=0, max=65_535, help="Where to serve it (default: a free port).")
     ] = 0,
 ) -> int:
-    """Show the page of a run while it trains, to this machine alone, with a button that stops it cleanly."""
+    """Show the page of a run while it trains, only on this machine, with a button that stops the run cleanly."""
     from glassgrad.train.show.page_server import PageServer
 
     with PageServer(run, port) as server:
-        print(f"{server.url}\nonly this machine can open it, with the whole address; Ctrl-C ends it", flush=True)
+        print(
+            f"{server.url}\nonly this machine can open it, and only with the whole address; Ctrl-C ends it", flush=True
+        )
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -80,11 +80,11 @@ def _watching(flags: str, kind: Any, metavar: str, help: str, **options: Any) ->
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-_TAG = "Words that `glassgrad runs --tag` finds the run by, separated by commas."
-_QUIET = "Print the run directory at the end and nothing else; errors still go to standard error."
+_TAG = "Words by which `glassgrad runs --tag` finds the run, separated by commas."
+_QUIET = "Print only the run directory, at the end; errors still go to standard error."
 _MONITOR = "Watch the gradients: a record and four pictures in the run directory; the run stays the same, bit for bit."
-_DOCTOR = "Say at the end what is wrong with the run, from what --monitor records."
-_EVERY = "Watch each K-th step (default: as many as make 200 samples)."
+_DOCTOR = "Diagnose the run at the end, from the record of --monitor."
+_EVERY = "Watch every K-th step (default: so that there are 200 samples)."
 _WATCHING = (
     _watching("--tag", str, "TEXT", _TAG),
     _watching("--quiet/--no-quiet", bool, "", _QUIET),

@@ -31,7 +31,7 @@ def report(
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Draw figures for a paper into this folder instead of the page."),
+        typer.Option(metavar="FOLDER", help="Write figures for a paper into this folder, and no page."),
     ] = None,
     graph: Annotated[
         bool | None,
@@ -43,7 +43,7 @@ def report(
     ] = None,
     kind: Annotated[Kind, typer.Option("--format", help="The format of the figures.")] = Kind.png,
 ) -> int:
-    """Write one HTML file about runs, to look at in a browser without a network: findings, curves, layers, settings."""
+    """Write one HTML file about runs for a browser without a network: findings, curves, layers, settings."""
     from glassgrad.train.show.run_page import write_report
 
     if figures is not None:

@@ -30,7 +30,7 @@ def runs(
         Sort,
         typer.Option(
             "--sort",
-            help="What comes first: the latest, the smallest loss, the worst findings or the first name.",
+            help="The order: latest, smallest loss, worst findings or name first.",
             show_default=False,
         ),
     ] = Sort.changed,

@@ -28,7 +28,7 @@ def sample(
     ] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Draw only from the likeliest with a joint probability of X."),
+        typer.Option(metavar="X", help="Draw only from the most likely characters, which have probability X together."),
     ] = None,
     length: Annotated[int | None, typer.Option(metavar="N", help="Characters of each text (default: 500).")] = None,
     seed: Annotated[

@@ -279,7 +279,7 @@ class PyTorchs:
 # --- refusals -------------------------------------------------------------------------------------
 
 FLOATS_ONLY = words("mean nanmean var std var_mean std_mean norm")
-"""Functions that have no dtype for the result of integers in PyTorch; outside of the name torch they have NumPy's."""
+"""Functions that refuse integers in PyTorch; outside of the name torch, the result has NumPy's dtype."""
 
 
 def of_floats(name: str) -> Callable[..., Array]:

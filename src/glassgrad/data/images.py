@@ -19,7 +19,7 @@ CLASSES = 10
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
 
 _SET_ASIDE = 10
-"""One image in this many, at the end, is for testing if a folder has one part only: 1,000 of 10,000."""
+"""One image in this many, at the end, is for testing if a folder has only one part: 1,000 of 10,000."""
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ SPLIT_SEED = 42
 
 
 IGNORED = -100
-"""The target of a place that does not count; it is the default `ignore_index` of `F.cross_entropy`."""
+"""The target of a position that the loss ignores; it is the default `ignore_index` of `F.cross_entropy`."""
 
 LARGEST_ALPHABET = 10_000
-"""More characters than any script in daily use has: a file with more is not text."""
+"""More characters than any script in daily use has; a file with more characters is not text."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ Array = Any  # np.ndarray
 
 _SIZE = (8, 8)
 _ASIDE = 5
-"""Each fifth picture of a class is for testing, if the data do not say which are."""
+"""Every fifth picture of a class is for testing if the data do not name the test pictures."""
 _PICTURES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".npy"})
 # The names of the four arrays of a file, or of two without test data.
 _NAMES = (("x_train", "y_train", "x_test", "y_test"), ("images", "labels"), ("x", "y"))

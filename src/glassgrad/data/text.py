@@ -19,7 +19,7 @@ Array = np.ndarray
 EXPECTED = "a text file"
 
 SHARE_ASIDE = 10
-"""The last part of the text is for validation: one in this many."""
+"""The last part of the text, one in this many characters, is for validation."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from glassgrad.data.files import read_text
 EXPECTED = "a text file with one word per line"
 
 LONGEST_LINE = 1_000
-"""A longer line is prose or a table, not a word; reading it as a word would hide the mistake."""
+"""The longest line that is read as a word; a longer one is prose or a table, given by mistake."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from glassgrad.doctor.run import Setup
 from glassgrad.doctor.setup import setup_of
 
 STEPS = 80
-"""Steps of Adam that are tried on a few examples, if time allows."""
+"""The number of steps of Adam on a few examples, if time allows."""
 _FEW = 8
 _RATE = 3e-3
 _PARTS = 8

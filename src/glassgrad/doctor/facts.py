@@ -88,7 +88,7 @@ class Gradient:
     trainable: bool
     dims: int
     order: int
-    """Place of its layer in the forward pass, -1 for one that was never called."""
+    """Position of its layer in the forward pass; -1 if the layer was never called."""
 
 
 @dataclass(frozen=True)

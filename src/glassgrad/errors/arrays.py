@@ -19,13 +19,13 @@ CONTRACTED_SIZES = Message(
 
 PRODUCT_DIMS = Message(
     ShapeError,
-    "{op} expects operands with {expected} dimensions, given {given} ({where}).\nNext: matmul takes any number of them.",
+    "{op} expects operands with {expected} dimensions, given {given} ({where}).\nNext: use matmul, which takes any number of dimensions.",
 )
 
 FLOATS_ONLY = Message(
     DtypeError,
-    "{op}: PyTorch takes floating-point and complex numbers here, given {dtype} ({where}).\n"
-    "Next: x.float().{op}(), or dtype= where the function has it.",
+    "{op} expects floating-point or complex numbers, as in PyTorch, given {dtype} ({where}).\n"
+    "Next: call x.float().{op}(), or pass dtype= if the function has it.",
 )
 
 IMAGE_DTYPE = Message(
@@ -39,7 +39,7 @@ SQUARE_MATRIX = Message(ShapeError, "{op} expects square matrices (..., n, n), g
 QR_COMPLETE = Message(
     AutogradError,
     "qr: mode='complete' of a matrix with more rows than columns (shape {given}) has no gradient ({where}): the columns of "
-    "q beyond the first are not determined.\nNext: mode='reduced'.",
+    "q that complete the basis are not unique.\nNext: use mode='reduced'.",
 )
 
 EINSUM = Message(ShapeError, "einsum({equation!r}) on shapes {shapes} ({where}): {reason}.")
@@ -47,7 +47,7 @@ EINSUM = Message(ShapeError, "einsum({equation!r}) on shapes {shapes} ({where}):
 ASARRAY_TRACKED = Message(
     KindError,
     "{call} would drop the gradient: {what} requires one ({where}).\n"
-    "Next: {name}.detach().numpy() if the values are all you need, or use glassgrad's own function on the tensor.",
+    "Next: use {name}.detach().numpy() if you need only the values, or glassgrad's own function on the tensor.",
 )
 
 SHAPES_DO_NOT_FIT = Message(
@@ -88,13 +88,13 @@ BOOL_NEEDS_ONE = Message(
 
 NO_NUMBERS = Message(
     KindError,
-    "cannot make a tensor of this {kind} ({where}): it holds something that is not a number.\n"
+    "cannot make a tensor from this {kind} ({where}): it contains something that is not a number.\n"
     "Next: look for None, strings and objects in it.",
 )
 
 RAGGED_ROWS = Message(
     ShapeError,
-    "cannot make a tensor of rows of different lengths ({where}).\n"
+    "cannot make a tensor from rows of different lengths ({where}).\n"
     "Next: pad them to one length (nn.utils.rnn.pad_sequence), or make one tensor per row.",
 )
 
@@ -105,7 +105,7 @@ FROM_NUMPY_KIND = Message(
 
 FROM_NUMPY_DTYPE = Message(
     KindError,
-    "from_numpy shares the array's memory, given dtype {dtype} ({where}).\n"
+    "from_numpy shares the array's memory and cannot share dtype {dtype} ({where}).\n"
     "Expected: booleans, integers, floats or complex numbers in this machine's byte order.\n"
     "Next: glassgrad.tensor converts other byte orders; convert text, dates and objects to numbers first.",
 )
@@ -113,7 +113,7 @@ FROM_NUMPY_DTYPE = Message(
 MASKED_ARRAY = Message(
     KindError,
     "a Tensor keeps no mask, given an array of shape {shape} with {count} masked elements ({where}).\n"
-    "Next: .filled(value) puts a number in their place, .compressed() leaves them out, .data takes the values under the mask.",
+    "Next: use .filled(value) to replace them, .compressed() to drop them, or .data for the values under the mask.",
 )
 
 DIM_OUT_OF_RANGE = Message(
@@ -139,7 +139,7 @@ INDEX_FAILED = Message(
 
 DEEPCOPY_NON_LEAF = Message(
     AutogradError,
-    "{what} is not a leaf, so a deep copy would lose its history ({where}).\nNext: .detach().clone() it, or copy the parameters.",
+    "{what} is not a leaf, so a deep copy would lose its history ({where}).\nNext: copy it with .detach().clone(), or copy the parameters.",
 )
 
 NO_FORWARD_RULE = Message(
@@ -163,7 +163,8 @@ INDEX_DOES_NOT_FIT = Message(
 )
 
 DIMS_TWICE = Message(
-    ArgumentError, "dims={dims} name one dimension twice, of {ndim} dimensions ({where}).\nExpected: different ones."
+    ArgumentError,
+    "dims={dims} names one of the {ndim} dimensions twice ({where}).\nExpected: each dimension at most once.",
 )
 
 BAD_OPTION = Message(
@@ -173,14 +174,14 @@ BAD_OPTION = Message(
 
 NEEDS_NUMBERS = Message(
     NoValueError,
-    "{op} needs concrete values, but inside this transformation there is only a {kind} without values ({where}).\n"
+    "{op} needs concrete values, but a tensor inside this transformation has only a {kind} ({where}).\n"
     "Next: call it outside, or use an op whose result has a fixed shape, such as where() with a mask.",
 )
 
 OUT_NOT_SUPPORTED = Message(
     KindError,
-    "{op}(out=...) is not possible where gradients are recorded ({where}): the result has to be a new tensor.\n"
-    "Next: y = {op}(...); to keep a buffer, copy into it with buffer.copy_(y) or buffer[...] = y.",
+    "{op}(out=...) is not possible while gradients are recorded ({where}): the result has to be a new tensor.\n"
+    "Next: write y = {op}(...); to fill a buffer, use buffer.copy_(y) or buffer[...] = y.",
 )
 
 INDEX_KIND = Message(
@@ -191,7 +192,7 @@ INDEX_KIND = Message(
 INDEX_HUGE = Message(
     IndexRangeError,
     "index {index} is out of range for every dimension ({where}).\n"
-    "Next: look for its origin: -1 cast to an unsigned integer gives such a number.",
+    "Next: find where it comes from; -1 cast to an unsigned integer gives such a number.",
 )
 
 IMAGE_DIMS = Message(
@@ -207,8 +208,7 @@ CONV_WEIGHT = Message(
 
 COMPLEX_REFUSED = Message(
     KindError,
-    "{op} expects real numbers, given dtype {dtype} ({where}).\n"
-    "Next: use .real, .imag or .abs() of it, whichever is meant.",
+    "{op} expects real numbers, given dtype {dtype} ({where}).\nNext: take .real, .imag or .abs() of it.",
 )
 
 PHASE_DEPENDENT = Message(

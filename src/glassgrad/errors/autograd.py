@@ -17,7 +17,7 @@ NO_GRADIENT_PATH = Message(
     "no gradient can be computed at {where}: {what} does not depend on any tensor with requires_grad=True"
     "{cut}.\nExpected: a tensor computed from parameters, with no .item(), .detach(), .numpy() or "
     "no_grad() in between.\nNext: keep the loss a Tensor until backward(); do not set requires_grad on the loss, "
-    "that hides the cut.",
+    "which only hides the cut.",
 )
 
 BACKWARD_NEEDS_SCALAR = Message(
@@ -28,13 +28,13 @@ BACKWARD_NEEDS_SCALAR = Message(
 
 BACKWARD_NEEDS_REAL = Message(
     AutogradError,
-    "backward() without `gradient` needs a real number to descend on, given one of dtype {dtype} ({where}).\n"
-    "Next: make it real, for example .abs() or .real(), or pass gradient=, which then is the cotangent itself.",
+    "backward() without `gradient` needs a real number to minimise, given dtype {dtype} ({where}).\n"
+    "Next: make it real, for example with .abs() or .real(), or pass the cotangent as gradient=.",
 )
 
 GRADIENT_COUNT = Message(
     ArgumentError,
-    "given {given} gradients for {expected} tensors ({where}).\nExpected: one for each, or None for those of one element.",
+    "given {given} gradients for {expected} tensors ({where}).\nExpected: one for each tensor; None is possible for a tensor with one element.",
 )
 
 GRADIENT_SHAPE = Message(
@@ -44,14 +44,14 @@ GRADIENT_SHAPE = Message(
 
 BACKWARD_TWICE = Message(
     AutogradError,
-    "{what} was built at {built}, and its graph was freed by backward() at {freed}, so there is nothing left to walk.\n"
-    "Next: build it inside the loop, before each backward(). retain_graph=True is right only when two losses share one graph on purpose.",
+    "{what} was built at {built}, and its graph was freed by backward() at {freed}: backward() cannot use it again.\n"
+    "Next: build it inside the loop, before each backward(). Use retain_graph=True only if two losses share one graph on purpose.",
 )
 
 SAVED_OVERWRITTEN = Message(
     AutogradError,
     "{what} was saved by {op} at {saved} for its backward pass and overwritten in place at {written}.\n"
-    "Next: write it out of place there ({hint}), or make a copy with .clone() before.",
+    "Next: write it out of place there ({hint}), or copy it with .clone() before that line.",
 )
 
 LEAF_OVERWRITTEN = Message(
@@ -63,7 +63,7 @@ LEAF_OVERWRITTEN = Message(
 VIEW_OF_LEAF_OVERWRITTEN = Message(
     AutogradError,
     "a view of a leaf that requires a gradient cannot be changed in place ({where}).\n"
-    "Next: wrap an update of parameters in `with no_grad():`, or take the view of .clone().",
+    "Next: wrap an update of parameters in `with no_grad():`, or take a view of its .clone().",
 )
 
 NAN_IN_BACKWARD = Message(
@@ -79,9 +79,9 @@ NAN_BEFORE_BACKWARD = Message(
 
 HIDDEN_BRANCH = Message(
     HiddenBranchWarning,
-    "the gradient of {op} ({source}) is NaN in {places}{first}: its cotangent is 0 there, as that of a "
-    "branch which where() does not take, and 0 times an infinite slope is NaN.\n"
-    "Next: mask the input, not the result: safe_where(mask, f, x) computes f only where it is taken.",
+    "the gradient of {op} ({source}) is NaN in {places}{first}: its cotangent is 0 there, as in a "
+    "branch that where() does not take, and 0 times an infinite slope is NaN.\n"
+    "Next: mask the input, not the result: safe_where(mask, f, x) computes f only where the mask is True.",
 )
 
 NON_LEAF_GRAD = Message(
@@ -93,7 +93,7 @@ NON_LEAF_GRAD = Message(
 NOT_REACHED = Message(
     AutogradError,
     "input {index} of grad() was not used in computing the output ({where}).\n"
-    "Next: pass allow_unused=True if None is fine for it.",
+    "Next: pass allow_unused=True if its gradient may be None.",
 )
 
 RETAIN_GRAD_WITHOUT_GRAPH = Message(
@@ -110,20 +110,20 @@ HOOK_WITHOUT_GRAPH = Message(
 
 POST_HOOK_NEEDS_LEAF = Message(
     AutogradError,
-    "register_post_accumulate_grad_hook() on {what}, which is no leaf that requires a gradient ({where}).\n"
-    "Next: register_hook() sees the gradient of any other tensor.",
+    "register_post_accumulate_grad_hook() on {what}, which is not a leaf that requires a gradient ({where}).\n"
+    "Next: use register_hook(), which receives the gradient of any other tensor.",
 )
 
 MEMORY_OF_TRACKED = Message(
     AutogradError,
-    "{op}() on a tensor that requires a gradient ({where}): nothing of it would be recorded.\n"
-    "Next: x.detach().{op}(...), or an op that returns a new tensor.",
+    "{op}() on a tensor that requires a gradient ({where}): the tape cannot record it.\n"
+    "Next: use x.detach().{op}(...), or an op that returns a new tensor.",
 )
 
 LIST_OF_TRACKED = Message(
     GradientLostWarning,
     "a new tensor is made from the values of tensors that require gradients, which cuts the graph ({where}).\n"
-    "Next: glassgrad.stack([...]) or cat keeps the gradient; call .detach() on each if the cut is intended.",
+    "Next: use glassgrad.stack([...]) or cat to keep the gradient; call .detach() on each if the cut is intended.",
 )
 
 REQUIRES_GRAD_DTYPE = Message(

@@ -15,38 +15,38 @@ class CompileWarning(UserWarning):
 
 TRACED_VALUE = Message(
     CompileError,
-    "{call} at {where} needs the numbers of {what}, but the function is being traced to compile it, and they exist "
+    "{call} at {where} needs the values of {what}, but the function is being traced to compile it: values exist "
     "only when it runs.{origin}\nNext: {advice}",
 )
 TRACED_SHAPE = Message(
     CompileError,
-    "{call} at {where} gives a shape that depends on the numbers in {what}; a compiled function has fixed shapes.{origin}\n"
+    "{call} at {where} gives a shape that depends on the values of {what}; a compiled function has fixed shapes.{origin}\n"
     "Next: {advice}",
 )
 TRACED_NUMPY = Message(
     CompileError,
-    "{call} at {where} was given {what}, which is being traced to compile the function it is in.{origin}\n"
+    "{call} at {where} was given {what}, which has no values while its function is traced for compilation.{origin}\n"
     "Next: use glassgrad's own function or the tensor's method, or compute it outside of the compiled function.",
 )
 TRACE_OVER = Message(
     CompileError,
-    "{what} belongs to the trace of a compiled function that is over; it has no numbers ({where}).{origin}\n"
+    "{what} belongs to a finished trace of a compiled function and has no values ({where}).{origin}\n"
     "Next: return it from the compiled function, or write it into an existing tensor with copy_().",
 )
 TRACE_STORED = Message(
     CompileError,
-    "{what} outlives the compiled function that computes it: it was stored in {holder}. A later call would not put "
-    "new numbers there.{origin}\nNext: return it from the function, or write it into an existing tensor with copy_().",
+    "{what} outlives the compiled function that computes it: it was stored in {holder}. Later calls would not "
+    "update it there.{origin}\nNext: return it from the function, or write it into an existing tensor with copy_().",
 )
 TRACE_STORED_KIND = Message(
     CompileError,
-    "the function stores a {kind} that it made itself ({where}); a compiled function can leave tensors and buffers behind.\n"
-    "Next: make the {kind} outside of the function, once, and write into it with copy_().",
+    "the function stores a {kind} that it created ({where}); a compiled function can store only tensors and buffers.\n"
+    "Next: create the {kind} once, outside of the function, and write into it with copy_().",
 )
 TRACE_VIEW_WRITE = Message(
     CompileError,
-    "the in-place write at {where} goes to {what}, a {op} of another tensor, and cannot be expressed in a compiled "
-    "function.\nNext: write it out of place, x = where(mask, value, x) or x = x + ..., on the tensor itself.",
+    "the in-place write at {where} goes to {what}, a {op} of another tensor, which a compiled function cannot "
+    "express.\nNext: write it out of place, x = where(mask, value, x) or x = x + ..., on the tensor itself.",
 )
 TRACE_WRITE_SHAPE = Message(
     CompileError,
@@ -65,13 +65,13 @@ TRACE_OVERLAP = Message(
 )
 TRACE_ARRAY_WRITE = Message(
     CompileError,
-    "a NumPy array is written to at {where} while the function is traced; that write would happen once, and not in "
+    "the function writes to a NumPy array at {where} while it is traced; the write would happen once instead of in "
     "every call.\nNext: keep the numbers in a tensor (gg.from_numpy shares the memory), which is state of a compiled function.",
 )
 TRACE_FREEZE = Message(
     CompileError,
-    "gc.freeze() hid {count} objects while the function was traced; new objects can no longer be told from those that "
-    "existed before.\nNext: call gc.freeze() before the first call of the compiled function, or after it.",
+    "gc.freeze() hid {count} objects while the function was traced; new objects can no longer be distinguished from "
+    "older ones.\nNext: call gc.freeze() before the first call of the compiled function, or after it.",
 )
 TRACE_RANDOM = Message(
     CompileError,
@@ -80,13 +80,13 @@ TRACE_RANDOM = Message(
 )
 TRACE_TOO_MUCH = Message(
     CompileError,
-    "the function reaches more than {limit} functions, most of them in {files}; whether one of them reads state that changes "
-    "cannot be checked before every call.\nNext: call that library outside of the compiled function, and pass its results.",
+    "the function reaches more than {limit} functions, most of them in {files}; glassgrad cannot check before every call "
+    "whether the state that they read has changed.\nNext: call that library outside of the compiled function, and pass its results.",
 )
 
 TRACE_ITERATOR = Message(
     CompileError,
-    "the function takes the next element of {what}, a {kind}, at {where}; a compiled call would get the same one every "
+    "the function takes the next element of {what}, a {kind}, at {where}; a compiled call would get the same element every "
     "time.\nNext: take it outside of the function and pass it as an argument.",
 )
 TRACE_RANDOM_CALL = Message(
@@ -97,7 +97,7 @@ TRACE_RANDOM_CALL = Message(
 TRACE_NUMBER_CHANGED = Message(
     CompileError,
     "the function itself changed the option {name!r} from {before} to {after} while it was traced; a compiled function "
-    "does not run that Python code again.\nNext: call the scheduler (or set {name!r}) after the compiled function, outside.",
+    "does not run that Python code again.\nNext: call the scheduler (or set {name!r}) outside of the compiled function, after calling it.",
 )
 COMPILE_NOT_CALLABLE = Message(KindError, "compile() expects a function, given {kind} ({where}).")
 COMPILE_BACKEND = Message(
@@ -115,22 +115,23 @@ COMPILE_OUTSIDE_GRAPH = Message(
 )
 COMPILE_SECOND_ORDER = Message(
     CompileError,
-    "create_graph=True was asked for through a compiled function ({where}); its backward pass is a finished program.\n"
+    "create_graph=True is not possible through a compiled function ({where}): its backward pass is already compiled.\n"
     "Next: compute the derivatives inside of the compiled function, or leave it uncompiled.",
 )
 TOO_MANY_TRACES = Message(
     CompileError,
     "the compiled function was traced {count} times, expected at most {limit}.{reasons}\n"
-    "Next: keep what changed the same, or pass it as a tensor.",
+    "Next: keep the changed values constant, or pass them as tensors.",
 )
 TRACED_OFTEN = Message(
     CompileWarning,
     "{name} was traced {count} times ({where}), the last time because {reason}; tracing takes much longer than a call.\n"
-    "Next: keep what changes the same, or pass it as a tensor; .retraces lists all reasons, and assert_max_traces(n) makes "
-    "an error of them.",
+    "Next: keep the changed values constant, or pass them as tensors; .retraces lists all reasons, and "
+    "assert_max_traces(n) turns further traces into an error.",
 )
 NOT_CALLED_YET = Message(
-    CompileError, "{what} of a compiled function that was not called yet: tracing takes arguments.\nNext: call it once."
+    CompileError,
+    "{what} of a compiled function does not exist before the first call, which traces the function.\nNext: call it once.",
 )
 COMPILED_DIFFERS = Message(
     CompileError,
@@ -139,12 +140,12 @@ COMPILED_DIFFERS = Message(
 )
 TRACE_DIFFERS = Message(
     CompileError,
-    "Every instruction agrees with NumPy, and so does the whole graph: the trace differs from what Python does in eager "
+    "Every instruction and the whole graph agree with NumPy; the fault is in the trace, which differs from eager "
     "mode (compile/front).\n",
 )
 PLAN_DIFFERS = Message(
     CompileError,
-    "The trace and each instruction by itself are right; the fault is in what was planned: which arrays share memory "
+    "The trace and each instruction by itself are right; the fault is in the plan: which arrays share memory "
     "(compile/plan/memory.py), the order of the kernels (compile/plan/order.py), their threads (compile/plan/schedule.py), "
     "or what was fused into one kernel (compile/plan/fusion.py, compile/llvm/loops).\n",
 )
@@ -159,27 +160,27 @@ STILL_COMPILING = Message(
 )
 MEMORY_LIMIT = Message(
     CompileWarning,
-    "{name} needs {least} bytes between its kernels, more than the {given} of memory=: no plan was found that needs less.\n"
-    "Next: make the batch smaller, or accumulate the gradients of several.",
+    "{name} needs {least} bytes between its kernels, more than the {given} of memory=; no smaller plan was found.\n"
+    "Next: make the batch smaller, or accumulate the gradients of several smaller batches.",
 )
 NO_LLVM = Message(
     CompileWarning,
-    "the native emitter cannot be used ({reason}); the generated NumPy program runs instead, more slowly.",
+    "the native emitter cannot be used ({reason}); the generated NumPy program runs instead and is slower.",
 )
 CACHE_REFUSED = Message(
     CompileWarning,
-    "compiled steps are neither read from nor kept in {path}: it {reason}, so others could have put code there.\n"
-    "Next: {cure}, or set GLASSGRAD_CACHE_DIR to a folder of your own (to nothing for no cache and no warning).",
+    "compiled steps are neither read from nor written to {path}: it {reason}, so others could have put code there.\n"
+    "Next: {cure}, or set GLASSGRAD_CACHE_DIR to a folder of your own (leave it empty to switch off cache and warning).",
 )
 TRACED_EVERY_TIME = Message(
     CompileError,
     "it had to be traced {count} times in a row, the last time because {reason}. Tracing takes much longer than a call.\n"
-    "Next: keep what changes in a tensor, or change it outside of the compiled function; .retraces lists all reasons.",
+    "Next: keep changing values in tensors, or change them outside of the compiled function; .retraces lists all reasons.",
 )
 RUNS_EAGERLY = Message(
     CompileWarning,
     "{name} cannot be compiled and runs eagerly, with the same results: {reason}\n"
-    "compile(..., strict=True) makes an error of this.",
+    "compile(..., strict=True) raises an error instead.",
 )
 COMPILER_FAILED = Message(
     CompileError,
@@ -192,7 +193,7 @@ NEVER_COMPILED = Message(
 )
 NO_NATIVE_OP = Message(
     CompileWarning,
-    "native code for {op} could not be made here ({reason}); eager mode goes on with NumPy, more slowly.\n"
+    "native code for {op} could not be made here ({reason}); eager mode uses NumPy instead, which is slower.\n"
     "Next: set the environment variable GLASSGRAD_NATIVE to 0 to use NumPy from the start, without this warning.",
 )
 NO_SOURCE = Message(
@@ -206,9 +207,9 @@ SOURCE_NO_LOSS = Message(
 )
 SOURCE_GRADIENT = Message(
     CompileError,
-    "the gradient of {what} is not what the ops of the forward pass give: a hook, an autograd.Function or a custom "
+    "the gradient of {what} differs from that of the ops of the forward pass: a hook, an autograd.Function or a custom "
     "rule changes it, and backward_source shows none of them.\nNext: compile a function that calls backward(), and "
-    "read its .source, which is the pass that ran; or write the function in ops.",
+    "read its .source, which shows the pass that ran; or write the function in ops.",
 )
 FOREIGN_MODULE = Message(
     CompileError,

@@ -6,12 +6,12 @@ from glassgrad.errors.kinds import ArgumentError, FileError, GlassgradError, Kin
 
 NO_EXAMPLES = Message(
     ArgumentError,
-    "{owner} at {where} got a data set without examples.\nNext: check the path and the filter that it was made with.",
+    "{owner} at {where} got a data set without examples.\nNext: check the path and the filter that created it.",
 )
 
 BATCH_TOO_LARGE = Message(
     ArgumentError,
-    "DataLoader at {where}: batch_size={batch} with drop_last=True would never give a batch of {count} examples.\n"
+    "DataLoader at {where}: batch_size={batch} with drop_last=True gives no batch from {count} examples.\n"
     "Next: choose a batch of at most {count}, or leave out drop_last.",
 )
 
@@ -33,38 +33,37 @@ LOADER_OPTIONS = Message(
 
 DATASET_INCOMPLETE = Message(
     GlassgradError,
-    "{owner} was asked for an example and does not define {method}.",
+    "{owner} was called for an example but does not define {method}.",
 )
 
 COLLATE_LENGTHS = Message(
     ShapeError,
-    "the examples of a batch have different numbers of parts: {given}.\n"
-    "Next: give a collate_fn that says how to put them together.",
+    "the examples of a batch have different numbers of parts: {given}.\nNext: give a collate_fn that combines them.",
 )
 
 COLLATE_SHAPES = Message(
     ShapeError,
     "the examples of a batch have different shapes: {given}.\n"
-    "Next: give TensorDataset(inputs, targets) where these are the arrays of a data set, and a collate_fn that pads where\n"
-    "examples differ.",
+    "Next: give TensorDataset(inputs, targets) if these are the arrays of a data set, or a collate_fn that pads examples\n"
+    "of different sizes.",
 )
 
 COLLATE_KIND = Message(
     KindError,
-    "examples of type {kind} cannot be put together into a batch.\n"
+    "examples of type {kind} cannot be combined into a batch.\n"
     "Expected: tensors, arrays, numbers, strings, or tuples and dictionaries of them.\n"
     "Next: give a collate_fn.",
 )
 
 CANNOT_SAVE = Message(
     KindError,
-    "save at {where}: {path} is a {kind}, which cannot be stored: a file holds tensors and plain values only, so that "
-    "loading it runs no code.\nNext: store model.state_dict() or the numbers it consists of.",
+    "save at {where}: {path} is a {kind}, which cannot be stored: a file holds only tensors and plain values, so that "
+    "loading it runs no code.\nNext: store model.state_dict(), or the numbers in the object.",
 )
 
 FOREIGN_PICKLE = Message(
     ArgumentError,
-    "load at {where}: {file} is a pickle of PyTorch's, and loading it could run any code.\n"
+    "load at {where}: {file} is a pickle of PyTorch, and loading it could run any code.\n"
     "Next: convert it once where PyTorch is installed: safetensors.torch.save_file(torch.load(path), new_path).",
 )
 

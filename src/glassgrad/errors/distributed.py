@@ -15,7 +15,7 @@ class BackendWarning(UserWarning):
 
 NO_MPI = Message(
     DistributedError,
-    "init_process_group at {where}: {count} processes were started, and mpi4py, which lets them talk, cannot be "
+    "init_process_group at {where}: {count} processes were started, and mpi4py, which connects them, cannot be "
     "imported.\nNext: pip install 'glassgrad[mpi]', on every machine.",
 )
 
@@ -33,29 +33,29 @@ GROUP_TWICE = Message(
 
 BACKEND = Message(
     ArgumentError,
-    "init_process_group(backend={given!r}) at {where}: processes talk over MPI.\nNext: backend='mpi', or leave it out.",
+    "init_process_group(backend={given!r}) at {where}: processes communicate over MPI.\nNext: backend='mpi', or leave it out.",
 )
 BACKEND_IS_MPI = Message(
     BackendWarning,
-    "backend={given!r} at {where}: the processes talk over MPI instead, which has the same calls and results. "
-    "backend='mpi' says nothing.",
+    "backend={given!r} at {where}: the processes communicate over MPI instead, with the same calls and results. "
+    "backend='mpi' avoids this warning.",
 )
 NOT_MPI = Message(
     DistributedError,
-    "init_process_group at {where}: torchrun or another launcher unknown to MPI has started {count} processes, each of which "
-    "would be alone.\nNext: glassgrad launch -n {count} script.py, or mpirun -n {count} python script.py.",
+    "init_process_group at {where}: torchrun or another launcher unknown to MPI has started {count} processes; each of them "
+    "would run alone.\nNext: glassgrad launch -n {count} script.py, or mpirun -n {count} python script.py.",
 )
 DDP_JOIN = Message(
     DistributedError,
     "DistributedDataParallel.join at {where}: ranks with different numbers of batches are not supported.\n"
-    "Next: give all ranks the same number; DistributedSampler repeats a few examples for that, or leaves some out with "
+    "Next: give all ranks the same number; DistributedSampler repeats a few examples to reach it, or drops some with "
     "drop_last=True.",
 )
 DDP_HOOK = Message(
     DistributedError,
-    "DistributedDataParallel.register_comm_hook at {where}: gradients are averaged as they are.\n"
-    "Next: parameter.register_hook changes a gradient before it is averaged; under no_sync() all stay local, and "
-    "dist.all_reduce(p.grad, dist.ReduceOp.AVG) after backward() averages what you make of them.",
+    "DistributedDataParallel.register_comm_hook at {where}: communication hooks are not supported.\n"
+    "Next: change a gradient before it is averaged with parameter.register_hook; or keep gradients local with no_sync(), "
+    "change them after backward(), and average them with dist.all_reduce(p.grad, dist.ReduceOp.AVG).",
 )
 
 WORLD_DIFFERS = Message(
@@ -109,20 +109,20 @@ NOT_A_TENSOR = Message(
 NO_ANSWER = Message(
     DistributedError,
     "{call} at {where} on rank {rank}: the other ranks ({others}) did not answer within {seconds:g} s.\n"
-    "Next: see whether one of them has ended, or waits in another call; init_process_group(timeout=...) sets the time.",
+    "Next: check whether one of them has ended or waits in another call; init_process_group(timeout=...) sets the time.",
 )
 
 COLLECTIVE_TRACED = Message(
     NoValueError,
-    "{call} at {where}: only all_reduce has a place in a compiled step.\n"
+    "{call} at {where}: a compiled step can contain only all_reduce.\n"
     "Next: call it outside of the function that is compiled.",
 )
 
 UNUSED_PARAMETERS = Message(
     DistributedError,
-    "backward at {where} on rank {rank}: the loss does not depend on these parameters, so that the other ranks would wait "
+    "backward at {where} on rank {rank}: the loss does not depend on these parameters, so the other ranks would wait "
     "for their gradients: {names}.\n"
-    "Next: DistributedDataParallel(model, find_unused_parameters=True), or leave out what is not used.",
+    "Next: DistributedDataParallel(model, find_unused_parameters=True), or remove the unused parameters.",
 )
 
 PARAMETERS_DIFFER = Message(
@@ -133,7 +133,7 @@ PARAMETERS_DIFFER = Message(
 
 NO_TRAINED_PARAMETER = Message(
     ArgumentError,
-    "DistributedDataParallel at {where}: the model has no parameter that requires a gradient.\nNext: use it as it is.",
+    "DistributedDataParallel at {where}: the model has no parameter that requires a gradient.\nNext: use the model without the wrapper.",
 )
 
 ZERO_NOT_WHOLE = Message(
@@ -145,5 +145,5 @@ ZERO_NOT_WHOLE = Message(
 ZERO_OVERLAP = Message(
     ArgumentError,
     "ZeroRedundancyOptimizer at {where}: overlap_with_ddp=True, expected False.\n"
-    "Next: leave it out; gradients travel while the backward pass goes on in any case.",
+    "Next: leave it out; gradients are always exchanged during the backward pass.",
 )

@@ -7,13 +7,13 @@ from glassgrad.errors.kinds import ArgumentError, KindError, Message, NoFormulaE
 DISTRIBUTION_PARAMETER = Message(
     ArgumentError,
     "{owner}: parameter {name} does not satisfy {expected} ({where}): {given}.\n"
-    "Next: map the output of a network there first, e.g. with exp, softplus, sigmoid or softmax.",
+    "Next: first map the output of a network into that range, e.g. with exp, softplus, sigmoid or softmax.",
 )
 
 DISTRIBUTION_VALUE = Message(
     ArgumentError,
     "{owner}.{method}: the value lies outside of the support, {expected} ({where}): {given}.\n"
-    "Next: pass values that sample() could return, or validate_args=False for a result that means nothing there.",
+    "Next: pass values that sample() could return, or validate_args=False to accept a meaningless result.",
 )
 
 DISTRIBUTION_VALUE_KIND = Message(KindError, "{owner}.{method} expects a tensor, given {kind} ({where}).")
@@ -50,6 +50,5 @@ TRANSFORM_NO_INVERSE = Message(NoFormulaError, "{owner} has no inverse, or no lo
 
 NO_TRANSFORM_FOR = Message(
     NoFormulaError,
-    "no transform leads from the real numbers to {constraint} ({where}).\n"
-    "Next: say which with register(constraint, factory).",
+    "no transform maps the real numbers to {constraint} ({where}).\nNext: add one with register(constraint, factory).",
 )

@@ -46,8 +46,8 @@ NAN_ALLOW = Message(
 NAN_IN_STEP = Message(AutogradError, "step {step}: {rule}: {what}.\n{kept}\nNext: {advice}")
 WATCH_NAN = Message(
     KindError,
-    "watch(nan=True) guards loops of modules, of glassgrad's or of PyTorch's; given hand-written layers, {given}.\n"
-    "Next: doctor.watch(model, optimizer) watches them without nan=True.",
+    "watch(nan=True) guards only modules of glassgrad or PyTorch, given hand-written layers, {given}.\n"
+    "Next: watch them with doctor.watch(model, optimizer), without nan=True.",
 )
 CHECK_BATCH = Message(
     KindError,
@@ -56,14 +56,14 @@ CHECK_BATCH = Message(
 )
 CHECK_TARGETS = Message(
     ArgumentError,
-    "The batch holds inputs alone (given {given}), and the loss function is called with the output and targets.\n"
-    "Next: give (inputs, targets); (inputs, None) for a loss that looks at the output alone.",
+    "The batch holds only inputs (given {given}), but the loss function is called with the output and targets.\n"
+    "Next: give (inputs, targets), or (inputs, None) for a loss that uses only the output.",
 )
 WATCH_PRESET = Message(ArgumentError, "watch: no preset is called {given!r}; there are {known}.")
 WATCH_OPTIMIZER = Message(
     KindError,
     "watch expects the optimizer that trains {model}, of the same library, or a list of them; given {given}.\n"
-    "Next: doctor.watch(model, optimizer), or doctor.watch(model) alone.",
+    "Next: doctor.watch(model, optimizer), or doctor.watch(model) without an optimizer.",
 )
 WATCH_HELD_OUT = Message(
     KindError, "held_out expects the loss of held-out examples as one number; given {given}. Next: take its mean()."

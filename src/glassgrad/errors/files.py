@@ -32,17 +32,18 @@ TEXT_TOO_SHORT = Message(
 )
 ALPHABET_TOO_LARGE = Message(
     InputError,
-    "{path} has {count:,} different characters, more than the {limit:,} that a model of single characters takes here",
+    "{path} has {count:,} different characters, more than the {limit:,} that a character model accepts",
 )
 
 CONFIG_DIVISOR = Message(InputError, "{name} must divide {whole} ({size}), given {given}")
 CONFIG_ENGINE = Message(
-    InputError, "{name} 'manual' has no model {model!r} with a backward pass by hand, it has {known}; leave it out"
+    InputError,
+    "{name} 'manual' has no hand-written backward pass for the model {model!r}, only for {known}; leave it out",
 )
 
 CONFIG_DTYPE = Message(
     InputError,
-    "{name} {given!r} cannot be had with --engine manual, whose gradients are computed by hand in float32; leave one of "
+    "{name} {given!r} is not possible with --engine manual, whose hand-written gradients are float32; leave one of "
     "the two out",
 )
 PROMPT_CHARACTER = Message(
@@ -54,32 +55,30 @@ SAMPLE_OTHER_MODEL = Message(
 MODEL_OF_NO_TASK = Message(
     InputError, "{path} holds {what}, not the model of a finished `glassgrad train`; its tasks are {known}"
 )
-PREDICT_NOTHING = Message(InputError, "give the model something to look at: {expected}")
+PREDICT_NOTHING = Message(InputError, "give the model an input: {expected}")
 PREDICT_EMPTY = Message(InputError, "an empty text ({given!r}) has nothing to predict")
 PREDICT_CHARACTER = Message(InputError, "the model has never seen {character!r}; it knows {alphabet}")
 WORD_TOO_LONG = Message(InputError, "{word!r} has {length} characters; this model reads up to {limit}")
 POINT_UNREADABLE = Message(
-    InputError, "{given!r} is no point: expected two numbers such as 0.5,-1, or a file with one on a line"
+    InputError, "{given!r} is not a point: expected two numbers such as 0.5,-1, or a file with one point per line"
 )
 PICTURE_UNREADABLE = Message(InputError, "cannot read {path} as a picture: {reason}")
-PICTURE_BLANK = Message(InputError, "{path} is one even area: there is no digit on it")
+PICTURE_BLANK = Message(InputError, "{path} has the same brightness everywhere: it shows no digit")
 DATA_OTHER_SIZE = Message(InputError, "{path} has images of {given}; the model was trained on {expected}")
 DATA_OTHER_ALPHABET = Message(
     InputError,
-    "{path} has {given} different characters; the model knows exactly {expected}, and reads data with the same only",
+    "{path} has {given} different characters; the model reads only data with exactly its own, {expected}",
 )
 EVAL_NO_DATA = Message(
     InputError, "--data has no effect on the task {task}, whose data come with glassgrad; leave it out"
 )
-EVAL_FILE = Message(
-    InputError, "{path} is a file; `glassgrad eval` needs the run directory, which says what the data are"
-)
+EVAL_FILE = Message(InputError, "{path} is a file; `glassgrad eval` needs the run directory, which names the data")
 EXPORT_ENDING = Message(InputError, "{path}: the file of --to {to} ends in {ending}")
 EXPORT_ITSELF = Message(InputError, "{path} is the model itself; choose another file with --out")
 EXPORT_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")
 SAMPLE_CANNOT_BUILD = Message(
     InputError,
-    "{path} is whole, but this version of glassgrad does not build its model ({reason}); draw from it with the version that "
+    "{path} is intact, but this version of glassgrad does not build its model ({reason}); draw from it with the version that "
     "trained it",
 )
 SAMPLE_NO_EFFECT = Message(InputError, "{name} has no effect on a model of {task}; leave it out")

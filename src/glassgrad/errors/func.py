@@ -25,7 +25,7 @@ AUX_MISSING = Message(
 OUTPUT_NOT_TENSOR = Message(
     KindError,
     "{name}: the function returned {given} where a tensor was expected ({where}).\n"
-    "Next: keep results tensors (no .item(), float() or .numpy()); {name} takes tensors and containers of them.",
+    "Next: return tensors or containers of tensors; do not convert them with .item(), float() or .numpy().",
 )
 
 OUTPUT_DTYPE = Message(
@@ -37,7 +37,7 @@ OUTPUT_DTYPE = Message(
 OUTPUT_NOT_ONE = Message(
     KindError,
     "{name}: the function returned {given} where one tensor was expected (* stands for a tensor; {where}).\n"
-    "Next: return the number to be differentiated alone, or (number, rest) with has_aux=True.",
+    "Next: return only the number to differentiate, or (number, rest) with has_aux=True.",
 )
 
 OUTPUT_NOT_SCALAR = Message(
@@ -82,7 +82,7 @@ PRIMALS_TUPLE = Message(
 
 STRICT_INDEPENDENT = Message(
     AutogradError,
-    "{name}: a result does not depend on the primals, and strict=True ({where}).",
+    "{name} with strict=True: a result does not depend on the primals ({where}).",
 )
 
 VMAP_RANDOMNESS = Message(
@@ -103,7 +103,7 @@ VMAP_OUT_NONE = Message(
 
 VMAP_INPUT_KIND = Message(
     KindError,
-    "vmap: in_dims maps over a {given} ({where}).\nExpected: a tensor; use None in in_dims for what is the same for all.",
+    "vmap: in_dims maps over a {given} ({where}).\nExpected: a tensor; use None in in_dims for an argument that all examples share.",
 )
 
 VMAP_IN_DIM = Message(
@@ -141,14 +141,14 @@ CHECKPOINT_SEGMENTS = Message(
 
 CHECKPOINT_LENGTH = Message(
     AutogradError,
-    "the function checkpointed at {where} recorded {first} ops when it ran and {second} when it ran again.\n"
-    "Next: let it depend on its arguments alone; no counters, no `if` on something that has changed since.",
+    "the function checkpointed at {where} recorded {first} ops in its first run and {second} in its second.\n"
+    "Next: let it depend only on its arguments: no counters, and no `if` on state that changes between the runs.",
 )
 
 CHECKPOINT_DIFFERS = Message(
     AutogradError,
-    "a checkpointed function did something different when it ran again: op {number} was {first}, now it is {second} at {where}.\n"
-    "Next: let it depend on its arguments alone; no counters, no `if` on something that has changed since.",
+    "a checkpointed function computed something else in its second run: op {number} was {first}, now it is {second} at {where}.\n"
+    "Next: let it depend only on its arguments: no counters, and no `if` on state that changes between the runs.",
 )
 
 CHECKPOINT_OVERWRITTEN = Message(
@@ -159,14 +159,14 @@ CHECKPOINT_OVERWRITTEN = Message(
 
 CHECKPOINT_WRITES = Message(
     AutogradError,
-    "the function checkpointed at {where} writes in place, at {written}, to memory that was there before it was called. "
-    "The backward pass runs it once more, so the write happened twice and the second run saw other numbers.\n"
+    "the function checkpointed at {where} writes in place, at {written}, to memory that existed before the call. "
+    "The backward pass runs the function again, so the write happened twice and the second run read other numbers.\n"
     "Next: write it out of place, return the new value and store it outside of the checkpoint, or leave the checkpoint out.",
 )
 
 VMAP_BACKWARD = Message(
     AutogradError,
-    "backward() inside vmap would store a gradient per example in the .grad of a tensor that is the same for all ({where}).\n"
+    "backward() inside vmap would store a gradient per example in the .grad of a tensor that all examples share ({where}).\n"
     "Next: use glassgrad.func.grad inside vmap, or call backward() on the result, outside.",
 )
 
@@ -216,7 +216,7 @@ CUSTOM_RULE_MISSING = Message(
 CUSTOM_GRADIENTS = Message(
     KindError,
     "the backward of {name} returned {given} where a tuple of {expected} gradients was expected ({where}).\n"
-    "Next: return one for each differentiable argument, None where there is none.",
+    "Next: return one for each differentiable argument, or None if there is no gradient.",
 )
 
 STRAIGHT_SHAPE = Message(

@@ -6,7 +6,7 @@ from glassgrad.errors.kinds import AutogradError, DtypeError, KindError, Message
 
 INPLACE_SHAPE = Message(
     ShapeError,
-    "{op} at {where}: the result has shape {given}, but it is to be written into a tensor of shape {expected}.\n"
+    "{op} at {where}: the result has shape {given}, but the tensor it overwrites has shape {expected}.\n"
     "Next: make the operand broadcast to {expected}, or write y = {plain}.",
 )
 
@@ -19,12 +19,12 @@ INPLACE_DTYPE = Message(
 INPLACE_INTEGER = Message(
     AutogradError,
     "{op} at {where} would write a value that requires a gradient into a tensor of dtype {dtype}, which cannot keep one.\n"
-    "Next: make the tensor floating-point with .float(), or write value.detach() if no gradient is wanted.",
+    "Next: make the tensor floating-point with .float(), or write value.detach() if you need no gradient.",
 )
 
 INPLACE_READ_ONLY = Message(
     AutogradError,
-    "{op} at {where}: the memory cannot be written: {reason}.\nNext: work on a copy: x = x.clone().",
+    "{op} at {where} cannot write to this memory: {reason}.\nNext: work on a copy, x = x.clone().",
 )
 
 INPLACE_UNBATCHED = Message(
@@ -43,13 +43,13 @@ UFUNC_METHOD = Message(
 NO_NUMPY_FUNCTION = Message(
     KindError,
     "np.{function} has no differentiable counterpart here, and the tensor requires a gradient ({where}).{nearest}\n"
-    "Next: compose it of other functions, or call it on .detach().numpy() if the values are all you need.",
+    "Next: compose it from other functions, or call it on .detach().numpy() if you need only the values.",
 )
 
 NUMPY_ARGUMENT = Message(
     KindError,
     "np.{function} was given {argument}={given!r}, which is not supported on a tensor that requires a gradient ({where}).\n"
-    "Next: leave it out, or call it on .detach().numpy() if the values are all you need.",
+    "Next: leave it out, or call it on .detach().numpy() if you need only the values.",
 )
 
 NO_SUCH_DLPACK = Message(
@@ -60,25 +60,25 @@ NO_SUCH_DLPACK = Message(
 
 DLPACK_BACKWARDS = Message(
     KindError,
-    "a tensor whose elements lie backwards in memory, as x[::-1] does, cannot be handed over: other libraries count memory "
-    "forwards only ({where}).\nNext: hand over x.contiguous(), a copy.",
+    "a tensor whose elements lie backwards in memory, as x[::-1] does, cannot be shared: other libraries accept only "
+    "positive strides ({where}).\nNext: pass x.contiguous(), a copy.",
 )
 
 DLPACK_TRACKED = Message(
     KindError,
-    "handing a tensor that requires a gradient to another library would drop the gradient ({where}).\n"
-    "Next: pass .detach() if the values are all you need.",
+    "sharing a tensor that requires a gradient with another library would drop the gradient ({where}).\n"
+    "Next: pass .detach() if you need only the values.",
 )
 
 OPAQUE = Message(
     AutogradError,
-    "{function} has no derivative here, and backward() at {where} was to flow back through it.\n"
-    "Next: .detach() its result if that gradient is not wanted, or compose it of functions that have one.",
+    "{function} has no derivative here, and backward() at {where} needs one.\n"
+    "Next: call .detach() on its result if you need no gradient of it, or compose it from functions that have a derivative.",
 )
 
 MINIMIZE_NO_PATH = Message(
     AutogradError,
     "minimize: the function returned a {kind} that does not depend on x through the tape ({where}).\n"
     "Expected: a Tensor with one element, computed from x.\n"
-    "Next: compute it with glassgrad's functions (or NumPy's on tensors) and without .item() or .numpy() on the way.",
+    "Next: compute it with glassgrad's functions (or NumPy's on tensors), without .item() or .numpy() in between.",
 )

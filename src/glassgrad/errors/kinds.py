@@ -68,7 +68,7 @@ class ProcessExitedError(ProcessError):
 
 
 class GradientLostWarning(UserWarning):
-    """Values were taken out of tensors that require gradients, where a function would have kept the graph."""
+    """A tensor was made from the values of tensors that require gradients; a function would have kept the graph."""
 
 
 class NonLeafGradWarning(UserWarning):
@@ -76,11 +76,11 @@ class NonLeafGradWarning(UserWarning):
 
 
 class IdleStepWarning(UserWarning):
-    """An optimizer's step changed nothing, since no parameter had a gradient."""
+    """An optimizer's step changed nothing, because no parameter had a gradient."""
 
 
 class HiddenBranchWarning(RuntimeWarning):
-    """A backward pass made a NaN of a cotangent of 0, as in a branch that `where` does not take."""
+    """A backward pass turned a cotangent of 0 into NaN, as in a branch that `where` does not take."""
 
 
 class Message:

@@ -12,14 +12,14 @@ LAUNCH_NO_MPI = Message(
     "glassgrad launch needs {missing}, which is not installed; pip install 'glassgrad[mpi]' brings mpi4py and MPICH's "
     "mpiexec",
 )
-LAUNCH_NO_STARTER = Message(InputError, "there is no {given!r} to start the ranks with: {reason}")
+LAUNCH_NO_STARTER = Message(InputError, "cannot start the ranks with {given!r}: {reason}")
 LAUNCH_COUNT = Message(InputError, "-n must be a whole number of at least 1, given {given}")
 LAUNCH_NO_COUNT = Message(
-    InputError, "how many ranks? Give -n, as in `glassgrad launch -n 4 {script}`; it is known only inside a Slurm job"
+    InputError, "how many ranks? Give -n, as in `glassgrad launch -n 4 {script}`; only a Slurm job sets it by itself"
 )
 LAUNCH_NO_SCRIPT = Message(InputError, "no script {given}: {reason}; expected a Python file, or -m and a module")
 LAUNCH_NO_HOSTFILE = Message(
-    InputError, "cannot use the hostfile {given}: {reason}; expected one host a line, as `node1` or `node1:8`"
+    InputError, "cannot use the hostfile {given}: {reason}; expected one host per line, as `node1` or `node1:8`"
 )
 
 RANK_KILLED = Message(
@@ -33,11 +33,11 @@ RANK_KILLED_UNNAMED = Message(
 RANK_RAISED = Message(RunError, "{rank} raised {error}; all ranks were ended")
 RANK_DIED = Message(
     RunError,
-    "{rank} has died without a word, as after a kill or when memory runs out; all ranks were ended",
+    "{rank} died without a message, as after a kill or when memory runs out; all ranks were ended",
 )
 RANK_SILENT = Message(
     RunError,
-    "{rank} has sent no sign of life for {seconds:.0f} s, last at {at}: it is stopped, or its machine is out of reach; all "
+    "{rank} has sent no sign of life for {seconds:.0f} s, last at {at}: it is stopped, or its machine is unreachable; all "
     "ranks were ended",
 )
 RANK_HANGS = Message(
@@ -60,7 +60,7 @@ RANK_LEFT = Message(RunError, "{rank} has ended{how}, while others wait for it: 
 RANK_SLOW = Message(RunError, "waiting for more than {seconds:.0f} s: {calls}; {late}")
 RANK_NO_WATCH = Message(
     RunError,
-    "rank {rank} cannot reach rank 0 on {address}: {reason}; ranks that die or hang are noticed by MPI alone",
+    "rank {rank} cannot reach rank 0 on {address}: {reason}; only MPI notices ranks that die or hang",
 )
 RANKS_DIFFER = Message(
     RunError,
@@ -73,11 +73,11 @@ class OtherRankError(RunError):
     """Rank 0 could not continue; it reports the reason itself."""
 
 
-OTHER_RANK = Message(OtherRankError, "rank {rank} ends, because rank 0 could not go on: {reason}")
+OTHER_RANK = Message(OtherRankError, "rank {rank} ends, because rank 0 could not continue: {reason}")
 RANKS_DATA_DIFFER = Message(
     InputError,
-    "the first batch differs between rank {ranks} and rank 0, and all ranks share each batch. Shuffle by "
-    "glassgrad's random numbers or a generator with a seed, read the same files everywhere, and leave out DistributedSampler",
+    "the first batch differs between rank {ranks} and rank 0, but all ranks must get the same batches. Shuffle with "
+    "glassgrad's random numbers or a seeded generator, read the same files everywhere, and leave out DistributedSampler",
 )
 
 PROCESS_RAISED = Message(ProcessRaisedError, "\n\n-- Process {rank} terminated with the following error:\n{text}")
@@ -89,7 +89,7 @@ PROCESS_EXITED = Message(
 
 NO_SHARED_MEMORY = Message(
     AutogradError,
-    "processes cannot share the memory of tensors on this system ({where}): they cannot send each other files.\n"
+    "processes cannot share the memory of tensors on this system ({where}): they cannot send open files to each other.\n"
     "Next: let the processes return weights or gradients through a queue, which copies them.",
 )
 
@@ -101,6 +101,6 @@ SHARE_NO_VALUES = Message(
 
 SEND_NON_LEAF = Message(
     AutogradError,
-    "{what} is the result of recorded ops, which stay in this process: it cannot be sent to another.\n"
-    "Next: send .detach() of it.",
+    "{what} is the result of recorded ops, which stay in this process: it cannot be sent to another process.\n"
+    "Next: send its .detach().",
 )

@@ -15,7 +15,7 @@ EXERCISE_NO_FILE = Message(
 )
 EXERCISE_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
 LESSON_FILE_EXISTS = Message(
-    InputError, "{path} exists already, and what you wrote is kept; name another file, or move this one away"
+    InputError, "{path} already exists and was not overwritten; name another file, or move this one away"
 )
 NOTEBOOK_NAME = Message(InputError, "the name of a notebook ends in .ipynb, given {path}")
 LESSON_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")

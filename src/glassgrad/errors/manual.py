@@ -45,27 +45,27 @@ MANUAL_BACKWARD_FIRST = Message(
 MANUAL_OTHER_FORWARD = Message(
     ShapeError,
     "manual.{layer}.backward() got a gradient of shape {given}, but its latest forward() returned shape {expected}.\n"
-    "The values it keeps are those of the latest call: was it called again in between, with another batch?\n"
+    "It keeps the values of its latest call: was it called again in between, with another batch?\n"
     "Next: call backward() before the next forward(), and give it the gradient of what forward() returned.",
 )
 
 MANUAL_OTHER_MODE = Message(
     AutogradError,
     "manual.{layer}.backward() runs in {backward} mode, but the latest forward() ran in {forward} mode, and the values "
-    "it keeps are of that call.\nNext: forward() and backward() of a batch in the same mode, with nothing in between.",
+    "it keeps are from that call.\nNext: call forward() and backward() of a batch in the same mode, one after the other.",
 )
 
 MANUAL_STALE = Message(
     AutogradError,
     "manual.{layer}.backward() ran a second time after {count} calls of forward(): only the values of the latest call "
     "are kept, so the gradient of the earlier one would be wrong.\n"
-    "Next: forward() and backward() in turn; or one layer for each place, which may share their Parameter.",
+    "Next: alternate forward() and backward(); or use a separate layer for each place, all with the same Parameter.",
 )
 
 MANUAL_NO_GRADIENTS = Message(
     IdleStepWarning,
     "manual.{optimizer}.step() changed nothing: none of its {count} parameters has a gradient.\n"
-    "Next: net.backward(loss.backward()) before step(), and zero_grad() only after it.",
+    "Next: call net.backward(loss.backward()) before step(), and zero_grad() only after it.",
 )
 
 MANUAL_OPTIMIZER_STATE = Message(

@@ -35,13 +35,13 @@ STEP_INDEX = Message(
     IndexRangeError,
     "index {index} is out of range for an axis of extent {extent} (input {name}, used at {where}).\n"
     "Expected: between {low} and {high}. Nothing was computed.\n"
-    "Next: look at where these indices come from.",
+    "Next: find where these indices come from.",
 )
 
 STEP_COMPUTED_INDEX = Message(
     IndexRangeError,
-    "an index that the step computes at {where} was out of range for the axis it is used on.\n"
-    "The state is as it was before the step.\nNext: run the step eagerly to see the index.",
+    "an index that the step computes at {where} was out of range for its axis.\n"
+    "The step changed no state.\nNext: run the step eagerly to see the index.",
 )
 
 GRAPH_MALFORMED = Message(
@@ -53,7 +53,7 @@ GRAPH_MALFORMED = Message(
 
 FUNCTIONS_MISSING = Message(
     LinkError,
-    "native code would call {names}, and no library of this process has such a function",
+    "native code would call {names}, but no loaded library has such a function",
 )
 
 BLAS_UNKNOWN = Message(

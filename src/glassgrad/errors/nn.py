@@ -34,8 +34,8 @@ OPTIMIZER_NAME = Message(ArgumentError, "get_optimizer: no optimizer is called {
 STEP_WITHOUT_GRADIENTS = Message(
     IdleStepWarning,
     "{owner}.step() changed nothing: none of its {count} parameters has a gradient ({where}).\n"
-    "Next: loss.backward() before step(), zero_grad() only after it, and the optimizer's parameters have to be those of "
-    "the model that made the loss.",
+    "Next: call loss.backward() before step() and zero_grad() only after it, and give the optimizer the parameters of "
+    "the model that computes the loss.",
 )
 
 EMPTY_PARAMETERS = Message(
@@ -46,13 +46,13 @@ EMPTY_PARAMETERS = Message(
 NOTHING_TO_CLIP = Message(
     IdleStepWarning,
     "clipping changed nothing: it got a {kind} that yields no parameters ({where}).\n"
-    "Next: call model.parameters() here again; what it returned before is used up by the first loop over it.",
+    "Next: call model.parameters() here again; the first loop over its result used it up.",
 )
 
 NOT_A_LEAF_PARAMETER = Message(
     ArgumentError,
     "{owner} can only update leaf tensors; parameter {index} is the result of {op} ({where}).\n"
-    "Next: pass the tensors that you created, not ones computed from them.",
+    "Next: pass the tensors that you created, not tensors computed from them.",
 )
 
 EMBEDDING_INDEX = Message(
@@ -102,7 +102,7 @@ PARAMETER_COMPLEX = Message(
 PARAMETER_READ_ONLY = Message(
     ArgumentError,
     "{owner}.step() at {where}: {what}, of shape {shape}, cannot be written: its memory is read-only. Nothing was changed.\n"
-    "Next: give it memory of its own, p.data = p.data.clone().",
+    "Next: replace the memory by a copy, p.data = p.data.clone().",
 )
 
 UPDATE_MISSING = Message(
@@ -117,7 +117,7 @@ UPDATE_RESULT = Message(
 
 RULE_NEEDS_NUMBERS = Message(
     GlassgradError,
-    "the rule of an optimizer needs at {where} the values of an array, but a rule computes on symbolic arrays.\n"
+    "the rule of an optimizer needs the values of an array at {where}, but a rule computes on symbolic arrays.\n"
     "Next: choose element by element, where(condition, a, b).",
 )
 
@@ -134,7 +134,7 @@ OPTIMIZER_STATE_MISMATCH = Message(
 
 OPTIMIZER_STATE_PLACES = Message(
     ArgumentError,
-    "the state does not fit this {owner} ({where}): it is for the parameters numbered {given}, and there are {expected}.",
+    "the state does not fit this {owner} ({where}): it is for the parameters numbered {given}, but there are {expected}.",
 )
 
 OPTIMIZER_SLOT_SHAPE = Message(
@@ -156,13 +156,13 @@ OPTIMIZER_OPTIONS_MISSING = Message(
 
 FORWARD_MISSING = Message(
     GlassgradError,
-    "{owner} was called and has no forward().\nNext: define forward(self, ...) in it.",
+    "{owner} was called but has no forward().\nNext: define forward(self, ...) in it.",
 )
 
 INIT_ARGUMENTS = Message(
     KindError,
     "{owner}: Module.__init__ takes no arguments, given {given} ({where}).\n"
-    "Next: keep them in your own __init__; call_super_init = True hands them to the next base class.",
+    "Next: handle them in your own __init__; call_super_init = True passes them to the next base class.",
 )
 
 METHOD_MISSING = Message(
@@ -173,7 +173,7 @@ METHOD_MISSING = Message(
 NO_SUCH_SUBMODULE = Message(
     MissingError,
     "{owner} cannot have a module set at {name!r} ({where}).\n"
-    "Expected: a module, and a name that is free or belongs to a module; with strict=True one that is there.",
+    "Expected: a module, and a name that is free or belongs to a module; with strict=True, the name of a module.",
 )
 
 NO_SUCH_DEVICE = Message(
@@ -197,7 +197,7 @@ MASK_AND_CAUSAL = Message(
 CONTAINER_KEY = Message(
     ArgumentError,
     "{owner} cannot hold an entry under the key {given!r} ({where}).\n"
-    "Expected: a string without dots that is no attribute of {owner} already, as it becomes the name of one.",
+    "Expected: a string without dots that is not yet an attribute of {owner}, because the key becomes an attribute.",
 )
 
 CONTAINER_ENTRY = Message(
@@ -207,12 +207,12 @@ CONTAINER_ENTRY = Message(
 
 PARAMETER_REPLACED = Message(
     KindError,
-    "{owner}.{name} is a Parameter, and a plain tensor was assigned to it ({where}): it would no longer be trained.\n"
+    "{owner}.{name} is a Parameter, and a plain tensor was assigned to it ({where}), which no optimizer would train.\n"
     "Next: assign glassgrad.nn.Parameter(...), or write the values: {name}.data = ... .",
 )
 
 UNKNOWN_DEVICE = Message(
-    ArgumentError, "no kind of device is called {given!r} ({where}).\nExpected: {kinds}, with a number if you like."
+    ArgumentError, "no kind of device is called {given!r} ({where}).\nExpected: {kinds}, optionally with a number."
 )
 
 NOTHING_TO_PARAMETRIZE = Message(
@@ -239,7 +239,7 @@ class LossBroadcastWarning(UserWarning):
 
 LOSS_BROADCASTS = Message(
     LossBroadcastWarning,
-    "{op}: the input has shape {input}, the target {target} ({where}): they broadcast, which is rarely meant.\n"
+    "{op}: the input has shape {input}, the target {target} ({where}): they broadcast, which is rarely intended.\n"
     "Next: give both the same shape, for example by .squeeze(-1) or .unsqueeze(-1) on one of them.",
 )
 
@@ -278,7 +278,7 @@ LBFGS_ONE_GROUP = Message(
 
 CLOSURE_NEEDED = Message(
     ArgumentError,
-    "{owner}.step() at {where} needs a closure, as it computes the loss several times.\n"
+    "{owner}.step() at {where} needs a closure, because it computes the loss several times.\n"
     "Next: optimizer.step(closure), where closure() clears the gradients, calls backward() and returns the loss.",
 )
 
@@ -306,6 +306,6 @@ ANOTHER_OPTIMIZER = Message(
 
 SCHEDULE_OVER = Message(
     ArgumentError,
-    "{owner} was built for {total} steps and asked for step {step}.\n"
-    "Next: give it the number of steps that the training makes, or stop calling step().",
+    "{owner} was built for {total} steps, but was called for step {step}.\n"
+    "Next: give it the number of steps of the training, or stop calling step().",
 )

@@ -30,13 +30,13 @@ ONNX_FOLLOWS = Message(
 )
 ONNX_DIFFERS = Message(
     OnnxError,
-    "the model is another program for other sizes: with {first} it applies {one}, with {second} {other}. An ONNX model is "
-    "one program.\nNext: export it for fixed sizes, dynamic_axes={{}}, or for those that it treats alike.",
+    "the model runs different programs for different sizes: with {first} it applies {one}, with {second} {other}. An ONNX "
+    "model is one program.\nNext: export it for fixed sizes, dynamic_axes={{}}, or only for sizes that it treats alike.",
 )
 ONNX_SIZES = Message(
     OnnxError,
     "the model was traced with {sizes} to let axes of its inputs vary, and failed: {problem}\n"
-    "Next: say which axes vary, as in dynamic_axes={{{example!r}: {{0: 'batch'}}}}, or dynamic_axes={{}} for none.",
+    "Next: name the axes that vary, as in dynamic_axes={{{example!r}: {{0: 'batch'}}}}, or dynamic_axes={{}} for none.",
 )
 ONNX_AXES = Message(
     ArgumentError,
@@ -50,7 +50,7 @@ ONNX_OPSET = Message(ArgumentError, "opset={given!r}\nNext: give an integer from
 ONNX_RANDOM = Message(
     OnnxError,
     "the model draws {label} in each call, and an exported program has no generator.\n"
-    "Next: draw outside and pass the numbers as an argument; layers of dropout are off in evaluation mode.",
+    "Next: draw outside and pass the numbers as an argument; dropout layers are off in evaluation mode.",
 )
 ONNX_WRITES = Message(
     OnnxError,
@@ -58,12 +58,12 @@ ONNX_WRITES = Message(
     "Next: return the new value, and pass the old one as an argument.",
 )
 ONNX_OUTPUT = Message(
-    OnnxError, "the model returns {given}; an ONNX model returns tensors.\nNext: return the tensors alone."
+    OnnxError, "the model returns {given}; an ONNX model returns tensors.\nNext: return only the tensors."
 )
 ONNX_DAMAGED = Message(OnnxError, "{path} is not a whole ONNX model: {problem}.\nNext: export or download it again.")
 ONNX_EXTERNAL = Message(
     OnnxError,
-    "{path}: the weight {name!r} is said to be in {location!r}, {problem}.\n"
+    "{path} refers for the weight {name!r} to {location!r}, {problem}.\n"
     "Next: load only models whose weights lie beside them, from a source that you trust.",
 )
 ONNX_OPERATORS = Message(
@@ -74,7 +74,7 @@ ONNX_OPERATORS = Message(
 ONNX_NODE = Message(OnnxError, "{path}: the node {node} ({op}) {problem}.\nNext: {advice}")
 ONNX_TEXT = Message(
     OnnxWarning,
-    "{path}: the outputs {names} are text and left out.\nNext: export the model with numbers as labels, or take the "
+    "{path}: the outputs {names} are text and were left out.\nNext: export the model with numbers as labels, or take the "
     "largest of its probabilities.",
 )
 ONNX_CALL = Message(ArgumentError, "the model takes {expected}; it was given {given}.\nNext: give one tensor for each.")

@@ -1,7 +1,7 @@
 """Packages that only some features need: the message if one is missing, and the features that work without it.
 
 Importing glassgrad and eager training need only NumPy. Each feature that needs more imports it on use, in a block
-``with needed("matplotlib", "pictures", extra="pictures"):``, so that a smaller installation says what to install.
+``with needed("matplotlib", "pictures", extra="pictures"):``, so that a smaller installation names the missing package.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MISSING_PACKAGE = Message(
 
 @contextmanager
 def needed(package: str, feature: str, extra: str = "") -> Iterator[None]:
-    """A block for imports; if `package` itself is missing, say which feature needs it and how to get it.
+    """Open a block for imports; if `package` itself is missing, name the feature that needs it and how to install it.
 
     Args:
         package: the name under which Python imports it; without an `extra`, also its name for pip.
@@ -48,7 +48,7 @@ def needed(package: str, feature: str, extra: str = "") -> Iterator[None]:
 
 @cache
 def present(package: str) -> bool:
-    """Tell whether a package can be imported, without importing it."""
+    """Return whether a package can be imported, without importing it."""
     return importlib.util.find_spec(package) is not None
 
 

@@ -42,7 +42,7 @@ OPTION_UNKNOWN = Message(InputError, "unknown option {given}{nearest}")
 OPTIONS_EXCLUDE = Message(InputError, "{first} and {second} cannot be given together: {reason}")
 
 RUN_EXISTS = Message(
-    InputError, "{path} already holds a run; go on with it by --resume {path}, or give another --run-dir"
+    InputError, "{path} already holds a run; continue it with --resume {path}, or give another --run-dir"
 )
 RUN_NOT_EMPTY = Message(InputError, "{path} exists and is not an empty directory; give another --run-dir")
 RUN_NOT_WRITABLE = Message(InputError, "cannot make the run directory {path}: {reason}")
@@ -52,7 +52,7 @@ LIVE_PORT = Message(InputError, "cannot serve on port {port}: {reason}")
 REPORT_NO_RUNS = Message(InputError, "{owner}: no runs to report on; name at least one run directory")
 REPORT_NOT_WRITTEN = Message(InputError, "cannot write the report {path}: {reason}")
 PAGE_NOT_WRITTEN = Message(InputError, "cannot write the page {path}: {reason}")
-GRAPH_BY_HAND = Message(InputError, "no graph of a step: {run} is trained by hand-written rules, which make none")
+GRAPH_BY_HAND = Message(InputError, "no graph of a step: {run} is trained by hand-written rules, which record none")
 GRAPH_NOT_TRACED = Message(InputError, "no graph of a step of {run}: {reason}")
 GRAPH_OF_NO_TASK = Message(
     InputError, "no graph of a step: {run} was not made by glassgrad train; its trainer.report() can draw one"
@@ -74,7 +74,7 @@ RUN_SHORTENED = Message(
     InputError, "{name} of a run can only grow: it began with {before}, given {after}; start a new run instead"
 )
 RUN_OTHER_DATA = Message(
-    InputError, "{path} does not hold the {what} this run was begun with; give that file with --data"
+    InputError, "{path} does not hold the {what} with which this run began; give that file with --data"
 )
 
 RUN_NOT_SAVED = Message(RunError, "cannot save {path}: {reason}{kept}")
@@ -84,12 +84,12 @@ RUN_DIVERGED = Message(
 RUN_GREW = Message(
     RunError,
     "the loss is {value:.4g} at step {step:,} and was {first:.4g} at the first: it stayed that high over {count} records, so "
-    "the run is ended; try a smaller learning rate than {rate:g}{kept}",
+    "the run was ended; try a smaller learning rate than {rate:g}{kept}",
 )
 RUN_ENDED_DIVERGED = Message(
     RunError,
     "after the last step the {name} is {value}: the weights are unusable; try a smaller --rate than {rate:g}"
-    " (the checkpoint of step {step:,} in {path} is as the run left it)",
+    " (the run's checkpoint of step {step:,} in {path} is unchanged)",
 )
 
 RUN_ONLY_SKIPS = Message(
@@ -107,11 +107,11 @@ FIT_DATA_NOT_FINITE = Message(
     "finite); no step was taken on it. Clean the data, or train on it as it is with TrainingConfig(check_data=False)",
 )
 FIT_NO_SUCH_MEASURE = Message(
-    InputError, "the validation does not measure {given!r}, but {known}; set `monitor` to one of them"
+    InputError, "the validation measures {known}, not {given!r}; set `monitor` to one of the measures"
 )
 FIT_NEEDS_VALIDATION = Message(InputError, "{option} needs a val_loader: without one nothing is measured")
 FIT_NEEDS_STEPS = Message(
-    InputError, "{what} does not know its length; say how many steps to take with TrainingConfig(steps=...)"
+    InputError, "{what} does not know its length; give the number of steps with TrainingConfig(steps=...)"
 )
 FIT_WRONG_KIND = Message(InputError, "{owner}: {name} must be {expected}, given {given}")
 FIT_CONTRADICTS = Message(
@@ -122,7 +122,7 @@ FIT_CONTRADICTS = Message(
 CONFIG_NOT_SET = Message(InputError, "{owner}.{name} is not set; add {example} to the file, or give --{flag}")
 FIT_BY_HAND = Message(
     InputError,
-    "Trainer: {option} needs the engine, and layers by hand do without it; leave it out, or train a glassgrad.nn module",
+    "Trainer: {option} needs the engine, which hand-written layers do not use; leave it out, or train a glassgrad.nn module",
 )
 FIT_BATCH = Message(
     InputError,
@@ -130,7 +130,7 @@ FIT_BATCH = Message(
     "(inputs, targets), or loss_fn=None and a model that returns its loss",
 )
 FIT_RUN_EXISTS = Message(
-    InputError, "{path} already holds a run; go on with it by fit(resume=True), or give another run_dir"
+    InputError, "{path} already holds a run; continue it with fit(resume=True), or give another run_dir"
 )
 CHECKPOINT_OTHER_MODEL = Message(
     InputError, "{path} holds another model; nothing was loaded.{missing}{unexpected}{wrong}"
@@ -155,7 +155,7 @@ LOGGER_UNKNOWN = Message(InputError, "log_to: there is no {given!r}; expected so
 LOGGER_NEEDS_DIRECTORY = Message(InputError, "log_to={name!r} writes files; give a run_dir for them")
 ACCURACY_SHAPES = Message(
     ArgumentError,
-    "accuracy: outputs of shape {given} and targets of shape {labels} do not belong together ({where}).\n"
+    "accuracy: outputs of shape {given} and targets of shape {labels} do not match ({where}).\n"
     "Expected: outputs (n, classes) and targets (n,); with more dimensions (n, classes, ...) and (n, ...).",
 )
 CALLBACK_EVERY = Message(InputError, "{owner}.every must be a whole number of at least 1, given {given!r}")
@@ -201,7 +201,7 @@ DIGITS_RANGE = Message(
 IMAGES_BATCH = Message(InputError, "{name} must be at most the {count:,} training images, given {given:,}")
 IMAGES_SMALL = Message(InputError, "images of {size} are too small for the model 'cnn', which needs at least 4 x 4")
 RUN_OTHER_IMAGES = Message(
-    InputError, "{path} does not hold the images this run was begun with; give their folder with --data"
+    InputError, "{path} does not hold the images with which this run began; give their folder with --data"
 )
 FETCH_FAILED = Message(
     InputError,

@@ -31,13 +31,13 @@ SCALAR_OVERFLOW = Message(ScalarOverflowError, "{what} at {where}: larger than a
 SCALAR_DOMAIN = Message(ArgumentError, "{what} at {where}: {why}.\nNext: {next}.")
 SCALAR_OWN_OP = Message(
     KindError,
-    "scalar.compile: it has no rule for the op {op!r}, which is your own.\n"
+    "scalar.compile has no rule for your own op {op!r}.\n"
     "Next: write it with the ops of Value, or compute without compile.",
 )
 
 SCALAR_DOT = Message(
     ShapeError,
-    "`@` of a vector with {left} values and one with {right}: a dot product needs as many on both sides.",
+    "`@` of a vector with {left} values and one with {right}: a dot product needs the same number on both sides.",
 )
 
 DRAWING_SUFFIX = Message(
@@ -74,7 +74,7 @@ SCALAR_COMPILE_REDUCTION = Message(ArgumentError, "backward: reduction={given!r}
 
 SCALAR_COMPILE_NOT_CALLED = Message(
     ArgumentError,
-    "{what} of a compiled scalar function: it has not been traced yet, since that takes a sample.\nNext: call it once with a batch.",
+    "{what} of a compiled scalar function does not exist before the first call, which traces it.\nNext: call it once with a batch.",
 )
 
 SCALAR_RESULT = Message(

@@ -15,7 +15,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 TOLD = {"told": False, "modules": 0}
-"""Whether those that show errors were told, and how many modules were loaded when pytest was."""
+"""Whether the hooks are installed, and how many modules were loaded when they were last marked for pytest."""
 _STANDARD = str(Path(os.__file__).parent) + os.sep
 
 

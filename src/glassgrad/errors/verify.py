@@ -28,7 +28,7 @@ CHECK_NOTHING_ASSIGNED = Message(
 
 CHECK_NO_SOURCE = Message(
     KindError,
-    "check_my_backward: the source of {name}() cannot be read, since no file holds it.\n"
+    "check_my_backward: the source of {name}() cannot be read, because no file contains it.\n"
     'Next: give the derivation as text: check_my_backward("""dh = ...""", forward, inputs).',
 )
 
@@ -47,7 +47,7 @@ EXPLAIN_NO_NUMBER = Message(
 
 DRAW_NO_HISTORY = Message(
     ArgumentError,
-    "draw: a tensor of shape {shape} that no op has made, at least none that was recorded, has no graph.\n"
+    "draw: a tensor of shape {shape} has no graph, because no recorded op computed it.\n"
     "Next: draw a result of tensors with requires_grad=True, outside of no_grad, or a function with its inputs: draw(f, x).",
 )
 DRAW_FREED = Message(
@@ -57,7 +57,7 @@ DRAW_FREED = Message(
 )
 DRAW_NO_OPS = Message(
     ArgumentError,
-    "draw: {name} returned {given} that no recorded op has made.\n"
+    "draw: {name} returned {given} that no recorded op computed.\n"
     "Expected: a tensor (or several) computed from floating-point arguments or parameters.",
 )
 DRAW_KIND = Message(
@@ -68,11 +68,11 @@ DRAW_VIEW = Message(ArgumentError, "draw: view={given!r}, expected one of: {know
 DRAW_VIEW_OF_STEP = Message(
     ArgumentError,
     "draw: view={view!r} needs values, and the program of a compiled function has none.\n"
-    "Next: give its inputs as well, draw(step, x), which calls it eagerly; or view='ops'.",
+    "Next: give its inputs as well, draw(step, x), which calls the function eagerly; or use view='ops'.",
 )
 DRAW_SWEEPS = Message(
     ArgumentError,
-    "draw: view='sweeps' of a tensor of shape {shape}: forward mode begins at inputs, and a tensor does not say which those are.\n"
+    "draw: view='sweeps' of a tensor of shape {shape}: forward mode starts at the inputs, which a tensor does not name.\n"
     "Next: give the function and its inputs, draw(f, x, y, view='sweeps').",
 )
 DRAW_SWEEPS_NUMBER = Message(
@@ -97,7 +97,7 @@ GRADCHECK_FAILED = Message(GradcheckError, "{verdict}\nChecked at {where}.")
 GRADCHECK_NOTHING = Message(
     KindError,
     "gradcheck of {what}: nothing to vary, no argument (or parameter) holds floating-point numbers ({where}).\n"
-    "Next: pass floating-point tensors or arrays; of integers convert with .double().",
+    "Next: pass floating-point tensors or arrays; convert integers with .double().",
 )
 
 GRADCHECK_RESULT = Message(
@@ -109,7 +109,7 @@ GRADCHECK_RESULT = Message(
 GRADCHECK_NO_SLOPE = Message(
     KindError,
     "gradcheck of {what}: the function returned integers or booleans only, which have no derivative ({where}).\n"
-    "Next: return the floating-point result that they were made from.",
+    "Next: return the floating-point result from which they were computed.",
 )
 
 GRADCHECK_COMPLEX = Message(
@@ -134,6 +134,8 @@ GRADGRADCHECK_LAYER = Message(
 
 EXPLAIN_TARGET = Message(InputError, "cannot explain {target!r}; expected FILE.py:FUNCTION with a file that exists")
 EXPLAIN_FUNCTION = Message(InputError, "{file} defines no function {name!r}; expected one of: {known}")
-EXPLAIN_ARGUMENT = Message(InputError, "{given!r} is no argument of {target}; expected NAME=VALUE with one of: {names}")
+EXPLAIN_ARGUMENT = Message(
+    InputError, "{given!r} is not an argument of {target}; expected NAME=VALUE with one of: {names}"
+)
 EXPLAIN_MISSING = Message(InputError, "{target} needs values for {names}; give them as in: {example}")
 EXPLAIN_VALUE = Message(InputError, "{name}={given} is neither a number nor a list of numbers")

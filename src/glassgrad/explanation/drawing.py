@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 VIEWS = ("ops", "layers", "neurons", "sweeps")
 _READABLE = 60
-"""Modules are opened as long as no more boxes than this are to be seen."""
+"""The largest number of visible boxes up to which modules are opened."""
 
 
 def draw(

@@ -15,7 +15,7 @@ from glassgrad.ops.core import Array, Elementwise
 from glassgrad.verify.spy import Applied
 
 _MOST = 10
-"""A layer of more neurons is drawn with so many of them."""
+"""The largest number of neurons that are drawn for a layer."""
 
 
 @dataclass

@@ -30,19 +30,19 @@ Array = np.ndarray
 Chances = Callable[[int], Array]
 
 ROOM = 64
-"""Tokens drawn at most before Python looks at them."""
+"""The largest number of tokens drawn before control returns to Python."""
 
 _SECONDS = 0.02
-"""What a turn of native code should last at most: an interrupt and the next piece of a text wait for it."""
+"""The longest time of one call of native code: an interrupt and the next piece of text wait for its end."""
 
 _WORTH_COMPILING = 32
-"""Tokens from which on compiling pays."""
+"""The number of tokens from which compiling pays off."""
 
 _REREADINGS = 8
-"""Moves of the context from which on compiling the rereading of its half pays."""
+"""The number of moves of the context from which compiling the second reading of its half pays off."""
 
 _SMALL = 8 << 20
-"""Bytes of weights below which a second thread takes longer to begin than to help."""
+"""Bytes of weights below which starting a second thread costs more time than it saves."""
 
 GREEDY, DRAWN, RANKED, SHOWN = "greedy", "drawn", "ranked", "shown"
 

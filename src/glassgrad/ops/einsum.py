@@ -26,10 +26,10 @@ from glassgrad.ops.shape import permute_p, reshape_p
 
 Shape = tuple[int, ...]
 ALL_ORDERS = 5
-"""Up to so many operands every order of contractions is compared, in milliseconds; beyond, the greedy one is taken."""
+"""The largest number of operands for which all orders of contraction are compared; beyond, the greedy one is used."""
 
 _NO_LIMIT = 2**62
-"""Of the elements of an intermediate result: by default NumPy would refuse any that is larger than all operands."""
+"""The limit on elements of an intermediate result; NumPy's default forbids results larger than all operands."""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -33,7 +33,7 @@ PRODUCTS = frozenset(
     matmul linear conv2d conv2d_input conv2d_weight scaled_dot_product_attention lstm gru rnn recurrence
     """)
 )
-"""Ops whose parts and derivative rules are products, which stay products of bfloat16."""
+"""Ops whose parts and derivative rules are products and remain products of bfloat16."""
 _SINGLE = np.dtype(np.float32)
 _LOCK = threading.Lock()
 _BEFORE: dict[Primitive, dict[str, Any]] = {}

@@ -157,4 +157,4 @@ SCANS = {name: scan for name, (scan, _) in _DECLARED.items()}
 BACK = {name: back for name, (_, back) in _DECLARED.items()}
 NAMES = frozenset(one.name for one in SCANS.values())
 KINDS = frozenset(np.dtype(kind) for kind in "fd")
-"""Dtypes that loops are for; layers of others decompose into single steps."""
+"""Dtypes that have loops; layers of other dtypes decompose into single steps."""

@@ -120,10 +120,10 @@ def sizes_of(given: Any, shape: Sequence[int], op: str) -> tuple[int, ...]:
 # --- windows --------------------------------------------------------------------------------------
 
 Window = dict[str, tuple[Any, ...]]
-"""Kernel, stride, padding and dilation along each axis, as the primitives take them."""
+"""Kernel, stride, padding and dilation along each axis, in the form that the primitives take."""
 
 ALONE = {"kernel": 1, "stride": 1, "padding": (0, 0), "dilation": 1}
-"""The windows of an axis that stays as it is."""
+"""The window of an axis that stays unchanged."""
 
 
 def on_images(window: Window) -> Window:

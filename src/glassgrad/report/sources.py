@@ -50,7 +50,7 @@ def chosen(names: Sequence[str], wanted: Sequence[str] | str | None, owner: str,
 
 
 FEW = 12
-"""Up to this many parameters all are drawn, as more lines cannot be distinguished; beyond, matrices unless named."""
+"""The largest number of parameters of which all are drawn; beyond, too many lines to distinguish, only matrices are."""
 
 
 def matrices_of_many(data: MonitorData, places: list[int], named: bool) -> list[int]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Path = tuple[str, ...]
 _MOST = 10
-"""A layer of more neurons is drawn with so many of them."""
+"""The largest number of neurons that are drawn for a layer."""
 
 
 @dataclass

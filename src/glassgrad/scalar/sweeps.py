@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from glassgrad.scalar import Value
 
 _MOST = 4
-"""Forward-mode sweeps that are drawn; more inputs are counted only."""
+"""The largest number of forward-mode sweeps that are drawn; further inputs are only counted."""
 
 
 def slopes_of(value: Value) -> Sequence[float]:

@@ -25,12 +25,12 @@ class SampleOptions:
     """The options of `glassgrad sample`. A count of 0 means the task's default."""
 
     count: int = option(0, "how many words or texts to print (20 words, 1 text if not given)", low=0, high=1e9)
-    prompt: str = option("", "text that each of them begins with")
-    temperature: float = option(1.0, "0 for the most likely each time; above 1 for the unlikely", low=0, high=1e6)
+    prompt: str = option("", "text at the beginning of each word or text")
+    temperature: float = option(1.0, "0 always draws the most likely; above 1 favours the unlikely", low=0, high=1e6)
     top_k: int = option(0, "draw from this many of the most likely characters; 0 for all", low=0, high=1e9)
-    top_p: float = option(1.0, "draw from the most likely with this probability together", above=0, high=1)
+    top_p: float = option(1.0, "draw from the most likely, which have this probability together", above=0, high=1)
     length: int = option(LENGTH, "characters of each text", low=1, high=1e7)
-    seed: int = option(1, "the same seed prints the same", low=0, high=2**63 - 1)
+    seed: int = option(1, "seed of the draws; the same seed prints the same", low=0, high=2**63 - 1)
 
     @property
     def sampling(self) -> Sampling:

@@ -21,7 +21,7 @@ from glassgrad.tasks.torch_program import program
 from glassgrad.tasks.trained import Trained, content, open_trained
 
 FILES = {"onnx": "model.onnx", "numpy": "model_numpy.py", "torch": "model_torch.safetensors"}
-"""What a model can be exported to, and the name of its file."""
+"""The formats of an export, and the names of their files."""
 
 
 def export_model(path: Path, to: str, out: Path | None = None) -> list[Path]:
@@ -130,7 +130,9 @@ def _script(model: Any, trained: Trained, example: Example, place: Path) -> str:
     load = f'state = load_file(Path(__file__).with_name("{place.name}"))'
     built = program(model)
     if built is None:
-        told = "# Write the model above in PyTorch; its layers have the names that the weights begin with."
+        told = (
+            "# Write the model above in PyTorch; give its layers the names with which the names of the weights begin."
+        )
         return "\n".join([*head, "", load, told]) + "\n"
     return "\n".join(head) + f"\n{built}{load}\nmodel.load_state_dict(state)\nmodel.eval()\n"
 

@@ -14,14 +14,14 @@ DTYPES = ("float32", "bfloat16", "float64")
 
 def engine(choices: Sequence[str] = ENGINES) -> str:
     """What computes the gradients; a resumed run may use another."""
-    words = "what computes the gradients; compiled falls back to eager where there is no llvmlite"
+    words = "what computes the gradients; compiled falls back to eager without llvmlite"
     return option("compiled", words, choices=tuple(choices), resumable=True)
 
 
 def dtype() -> str:
     """The numbers to compute in; a resumed run keeps them."""
     words = (
-        "numbers to compute in: bfloat16 rounds the inputs of products, which is faster on processors that have such "
+        "dtype to compute in: bfloat16 rounds the inputs of products, which is faster on processors with bfloat16 "
         "products; float64 takes twice the memory"
     )
     return option("float32", words, choices=DTYPES)

@@ -143,14 +143,14 @@ def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
         configure,
         lambda chosen: PlaneTask(shape, chosen),
         restore=restore,
-        inputs="points such as 0.5,-1, or a file with one on a line",
+        inputs="points such as 0.5,-1, or a file with one point per line",
         predict=predict,
         example=lambda _: Example(np.zeros((4, 2), np.float32), {0: "batch"}),
     )
 
 
-_XOR = "Train a classifier on points around the corners of a square, where opposite corners belong together."
-_MOONS = "Train a classifier on points along two half circles that reach into each other."
+_XOR = "Train a classifier on points around the corners of a square, where opposite corners have the same class."
+_MOONS = "Train a classifier on points along two interleaving half circles."
 XOR = _kind("xor", _XOR, PlaneConfig)
 MOONS = _kind("moons", _MOONS, MoonsConfig)
 KINDS = (XOR, MOONS)

@@ -54,7 +54,7 @@ def content(description: Mapping[str, Any]) -> str:
     task = description.get("task")
     if isinstance(task, str):
         return f"a model of the task {task!r}"
-    return "a checkpoint to go on from" if "parts" in description else "weights of a model of your own"
+    return "a checkpoint to resume from" if "parts" in description else "weights of a model of your own"
 
 
 def predictions(trained: Trained, given: Sequence[str]) -> Iterator[Prediction]:

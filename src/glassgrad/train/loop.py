@@ -36,7 +36,7 @@ _FORMAT = 2
 _TICK_SECONDS = 0.1
 _PATIENCE = 3  # successive records with a hopeless loss that end a run
 PHASES = ("data", "step", "validation", "checkpoint")
-"""The phases of a run's time; metrics.jsonl has the seconds of each since the previous line."""
+"""The phases of a run; metrics.jsonl has the seconds spent in each since the previous line."""
 
 
 def tags_of(text: str) -> list[str]:
@@ -54,7 +54,7 @@ class Loop:
         self.seconds = 0.0
         self.measures: dict[str, float] = {}
         self.ended: str | None = None
-        """Why a callback ended the run before its last step."""
+        """The reason why a callback ended the run before its last step."""
         self.callbacks = Callbacks(callbacks)
         self.tags: list[str] = []
         """Words by which `glassgrad runs` finds the run; a resumed run keeps its words."""

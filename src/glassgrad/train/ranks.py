@@ -39,11 +39,11 @@ class Ranks:
         self.first = group.me == 0
         """Whether this is the rank that writes files and shows the run."""
         self.gather: Callable[[], object] | None = None
-        """What all ranks call before rank 0 saves: it brings there what is spread over them."""
+        """The function that all ranks call before rank 0 saves; it collects the distributed state there."""
         self.saving = False
         """Whether rank 0 saves after this step."""
         self.stopping = False
-        """Whether all ranks stop after this step: a signal that came since they agreed waits for the next one."""
+        """Whether all ranks stop after this step; a signal that arrives after this decision waits for the next one."""
         self._compared = False
 
     # --- the data -------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class StopSignals:
         self.at_once = False
         """Raise at the first signal: for work after the last save, which can be interrupted without loss."""
         self.by_file = False
-        """Whether it was a file in the run directory that asked, and no signal that somebody sent to the process."""
+        """Whether a file in the run directory requested the stop, and not a signal to the process."""
         self._expected = 0  # a signal that another rank has already received
         self._depth = 0
         self._overdue = False

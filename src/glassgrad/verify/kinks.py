@@ -16,7 +16,7 @@ from glassgrad.verify.spy import Applied
 
 Array = Any
 _MOST = 60
-"""The largest number of differing entries that are examined."""
+"""The largest number of differing entries to examine."""
 _STEP = 1e-6
 
 

@@ -185,7 +185,7 @@ def test_a_folder_that_others_could_have_filled_is_refused_with_one_warning(plac
     assert lower(graph(), threads=1).stats.cached
     spoil(place.parent if above else place)
     before = {path: path.stat().st_mtime_ns for path in place.iterdir()}
-    with pytest.warns(errors.CompileWarning, match="compiled steps are neither read from nor kept in") as found:
+    with pytest.warns(errors.CompileWarning, match="compiled steps are neither read from nor written to") as found:
         step = lower(graph(), threads=1)
     assert len(found) == 1
     assert not step.stats.cached

@@ -12,7 +12,7 @@ import numpy as np
 Path = tuple[str, ...]
 
 LEAVES = frozenset({"input", "parameter", "constant", "state"})
-"""Kinds of nodes that no op made."""
+"""Kinds of nodes that are not results of ops."""
 
 _FEW = 4
 

@@ -23,7 +23,7 @@ Point = tuple[float, float]
 ROW_GAP, BEND_GAP = 16.0, 9.0
 COLUMN_GAP = 46.0
 _MOST_BENDS = 6000
-"""Edges are drawn straight, behind the boxes, where going around them would take more bends than this in all."""
+"""The largest total number of bends; beyond it, edges are drawn straight, behind the boxes."""
 
 
 @dataclass(frozen=True)

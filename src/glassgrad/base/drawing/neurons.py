@@ -11,7 +11,7 @@ from glassgrad.base.drawing.svg import MARGIN, wrapped
 
 _RADIUS, _ROW, _COLUMN = 29.0, 74.0, 220.0
 _LETTERED = 12
-"""Weights between two layers have their numbers beside them as long as they are no more than this."""
+"""The largest number of weights between two layers that are drawn with their numbers."""
 
 Places = dict[int, tuple[float, float]]
 

@@ -32,7 +32,7 @@ from glassgrad.ops.core import Array
 origin.ENTRANCES.add(__file__)
 
 TRACING_LOCK = free_in_children(threading.RLock())
-"""Held while a function is traced, which replaces the arrays of shared tensors."""
+"""Held while a function is traced, because tracing replaces the arrays of shared tensors."""
 
 
 def capture(

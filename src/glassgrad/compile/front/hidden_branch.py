@@ -30,7 +30,7 @@ _STEEP = frozenset(_STEEP_OPS.split())
 _SUMS = frozenset({"sum", "mean"})
 _EPS = 1e-2
 _MOST = 8
-"""So many lines of a program are watched, those nearest to the loss."""
+"""The largest number of lines of a program that are watched: those nearest to the loss."""
 
 
 class Branch(NamedTuple):

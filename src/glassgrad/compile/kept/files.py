@@ -112,7 +112,7 @@ def _unpacked(key: str, data: bytes) -> tuple[Header, bytes] | None:
 
 
 _written: dict[Path, int] = {}
-"""Bytes that this process has written to a folder since it last looked through all of it."""
+"""Bytes that this process has written to a folder since its last full listing."""
 _LOOKS = 16  # a process scans the folder whenever it has written 1/16 of the limit
 
 

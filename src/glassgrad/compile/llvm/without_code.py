@@ -37,10 +37,10 @@ _REASONS = {
 }
 
 WITHOUT_CODE: dict[str, str] = {name: reason for reason, names in _REASONS.items() for name in names.split()}
-"""Primitive -> why it has no native code."""
+"""Primitive -> the reason why it has no native code."""
 
 PARTLY: dict[str, str] = {
     "conv2d": "in float32 and float64, without negative padding, and up to a size of the columns",
     "conv2d_input": "in float32 and float64, without negative borders, and up to a size of the columns",
 }
-"""Primitive -> for which calls it has native code; the host computes the others."""
+"""Primitive -> the calls for which it has native code; the host computes the others."""

@@ -34,7 +34,7 @@ _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctype
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Address = ctypes.CFUNCTYPE(ctypes.c_void_p)
 Block = tuple[Var, int, tuple[int, ...], tuple[int, ...]]
-"""A part of an array: the array, where the part begins, its shape and its strides, in elements."""
+"""A part of an array: the array, the offset of the part, its shape and its strides, in elements."""
 Given = Block | Operand
 """An argument of a call of the host: a block of an array, or a number."""
 

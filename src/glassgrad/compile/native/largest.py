@@ -20,7 +20,7 @@ from glassgrad.compile.native import cache
 from glassgrad.compile.native.executable import object_layout
 
 UNKNOWN = -1.0
-"""What is returned when an argument is no array of floats or doubles in one piece."""
+"""The result if an argument is not a contiguous array of floats or doubles."""
 _UNROLLED = 4
 _FAST_CALL = 0x80  # CPython's METH_FASTCALL: the code is called with an array of arguments and their number
 
@@ -59,7 +59,7 @@ def reader() -> Callable[..., float]:
 
 
 _ALIVE: list[object] = []
-"""What the function and the record refer to by address."""
+"""Keeps alive the objects that the function and the record refer to by address."""
 
 
 def _text(vector_bytes: int, data_at: int) -> str:

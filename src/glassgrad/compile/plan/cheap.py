@@ -19,7 +19,7 @@ from glassgrad.compile.plan.recompute import copied, is_forward, marked
 
 _CHEAP = frozenset({"add", "subtract", "multiply", "negative", "relu", "hardtanh", "maximum", "minimum"})
 LEAST = 64 << 20
-"""Bytes that have to be saved: a step whose arrays fit into the caches would only have more to do."""
+"""The least saving in bytes; a step whose arrays fit into the caches would only do more work."""
 _PART = 64  # arrays of less than LEAST / _PART bytes are ignored
 
 # Gradients are kept until the optimizer's loops. If weights and the optimizer's state are as large as activations, the

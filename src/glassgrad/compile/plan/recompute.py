@@ -21,7 +21,7 @@ from glassgrad.compile.ir.passes.clean import eliminate_dead
 from glassgrad.compile.plan.view_chains import HOLD, only_moves
 
 AGAIN = "again"
-"""The role of an instruction that computes something for the second time."""
+"""The role of an instruction that computes a value for the second time."""
 
 
 class Part(Protocol):

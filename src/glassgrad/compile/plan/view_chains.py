@@ -38,7 +38,7 @@ class Strided:
 
 
 HOLD = "hold"
-"""The op that is its first operand from the moment on at which its second is known; see `plan.recompute`."""
+"""The op that returns its first operand once its second operand is known; see `plan.recompute`."""
 
 
 def only_moves(instr: Instr) -> bool:

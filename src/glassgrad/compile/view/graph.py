@@ -20,10 +20,10 @@ from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES, Array, Elementwise
 
 BINS = 24
-"""Of the histogram of each value and each gradient."""
+"""The number of bins in the histogram of each value and each gradient."""
 _CALL = 4  # the least number of ops for which a function call gets its own box
 _PASSED_ON = frozenset({"1", "g"})
-"""Local derivatives of rules that pass a cotangent on as it is, and append no instruction."""
+"""Local derivatives of rules that pass a cotangent on unchanged and append no instruction."""
 
 
 class Maker:

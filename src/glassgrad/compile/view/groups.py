@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from glassgrad.base.drawing.graph import LEAVES, Graph, Path
 
 MOST = 40
-"""Boxes of one level; those of a longer one are gathered by line, then in parts."""
+"""The largest number of boxes on one level; more boxes are grouped by line, then in parts."""
 
 Box = list[int]
 

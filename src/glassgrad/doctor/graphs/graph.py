@@ -20,16 +20,16 @@ from glassgrad.doctor.library import Array, words
 Shape = tuple[int, ...]
 
 MOST = 20_000
-"""Longer graphs are not read: a recurrent net over a long text repeats the same ops."""
+"""The largest number of ops in a graph that is read: a recurrent net over a long text repeats the same ops."""
 
 WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide"})
 """Ops with an operand that must not be 0."""
 
 KEPT = 256
-"""The number of class numbers of a batch that are kept."""
+"""The largest number of class numbers of a batch that are kept."""
 
 LEAF, CONSTANT = -1, -2
-"""Stand for the number of an op: a tensor that no op made, with and without a gradient."""
+"""Used instead of the number of an op for a tensor that no op made, with and without a gradient."""
 
 # The common name of each op that the libraries name differently, and its other names.
 _SYNONYMS = {

@@ -33,11 +33,11 @@ from glassgrad.engine.writes import MUTATIONS
 _FEWEST, _MOST, _SECONDS = 8, 256, 0.05
 """The least and the most calls, and the time, between two decisions on copying the state."""
 _FIELDS = 4
-"""Of each call in the log."""
+"""The number of fields of each call in the log."""
 _SMALL = 16
 _MOST_CALLS = 2048
 _MOST_BYTES = 1 << 28
-"""Calls and bytes of arguments that the log holds before the state is copied in any case."""
+"""The largest number of calls and of bytes of arguments in the log; beyond them the state is always copied."""
 ONLY_COMPILED = Finding(
     "NaN in a compiled step",
     "error",

@@ -17,12 +17,12 @@ from glassgrad.engine.reports.nonfinite import Birth, first_bad, has_bad, is_bad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.walks.anomaly import Backward, Forward
 
-DATA = "Look at what makes the batch: a division by a deviation of 0, a missing value that was read as NaN."
-CHECKPOINT = "Go back to a checkpoint from before it did."
-RATE = "Lower the rate, or raise eps: the gradients are finite, what the rule divides by is 0 or overflows."
+DATA = "Look at how the batch is made: a division by a deviation of 0, or a missing value that was read as NaN."
+CHECKPOINT = "Go back to an earlier checkpoint."
+RATE = "Lower the rate, or raise eps: the gradients are finite, but the rule divides by 0 or overflows."
 _CODE = re.compile(r"(F\.)?\w+\(|x\b|1 /")
 """The prefixes of advice that is code."""
-_FINITE = "Keep what goes in finite."
+_FINITE = "Keep the operands finite."
 
 Names = Mapping[int, str]
 """The names of parameters and buffers, by the ids of the tensors."""
@@ -94,7 +94,7 @@ def of_forward(
 def _of_birth(born: Birth | None, of: str, more: str = "") -> Finding:
     rule = f"{'NaN' if born is None or born.kind == 'NaN' else 'inf'} in the forward pass{of}"
     if born is None:
-        return Finding(rule, "error", "the loss is not finite, and no op that was seen made it of numbers", DATA)
+        return Finding(rule, "error", "the loss is not finite, but no observed op made it from finite numbers", DATA)
     remedy = instead(born.node) if born.node is not None else ""
     return Finding(rule, "error", f"{born}{more}", _FINITE, str(born.place), remedy=remedy)
 
@@ -108,7 +108,7 @@ def _of_held(tape: Tape, origin: Origin, names: Names, inf: bool) -> Finding:
     else:
         variable = variable_of(origin.node, origin.held)
         which = f"'{variable}', an operand" if variable else f"operand {origin.position + 1}"
-        what = f"{which} of {origin.node.name} at {place.quoted()}, which no op with a gradient made, holds"
+        what = f"{which} of {origin.node.name} at {place.quoted()}, which no op with a gradient computed, holds"
         found = held("NaN in the data", what, origin.held, DATA, inf)
     chain = told(tape.chain(origin.node))
     return Finding(found.rule, "error", f"{found.what}. To the loss: {chain}", found.advice, str(place))

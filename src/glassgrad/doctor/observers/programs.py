@@ -19,11 +19,11 @@ from glassgrad.doctor.restoring.step_aside import StepAside, eagerly, written_as
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 
 AGAIN: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
-"""By program: its fast path for a next call that is like the one before. See `CompiledSteps.follow`."""
+"""By program: its fast path for a call like the previous one. See `CompiledSteps.follow`."""
 _ndarray = np.ndarray
 _UNUSUAL = TRACING | ANOMALY
 _WATCHED: list[Programs] = []
-"""Those that are connected, the last one innermost."""
+"""The connected observers, the last one innermost."""
 
 
 class Programs:

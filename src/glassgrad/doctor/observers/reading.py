@@ -12,7 +12,7 @@ from glassgrad.doctor.parts import Reading
 
 WHOLE, CELLS = words("RNN LSTM GRU"), words("RNNCell LSTMCell GRUCell")
 _ENOUGH = 3
-"""The number of passes that are looked at, all of which must agree."""
+"""The number of passes that are compared; all of them must agree."""
 
 
 class Readings:

@@ -53,13 +53,13 @@ PRESETS = {
     )
 }
 EVERYTHING = replace(PRESETS["full"], directions=False)
-"""For a monitor, which measures single steps."""
+"""The preset of a monitor, which measures single steps."""
 
 _clock = time.perf_counter if sys.platform == "win32" else time.thread_time  # Windows' thread_time ticks at 64 Hz
 _ALWAYS = 4
-"""The number of steps sampled whatever they cost; the first one includes one-time work."""
+"""The number of steps that are sampled at any cost; the first one includes one-time work."""
 _BETWEEN = 4
-"""Steps between two samples, or pairs of samples, and between two decisions whether there is time for one."""
+"""Steps between two samples, or pairs of samples, and between two decisions on sampling."""
 
 
 class Schedule:

@@ -23,7 +23,7 @@ from glassgrad.doctor.run import Calls, here
 LEAST = 20
 """The number of steps after which running statistics should have arrived."""
 LATE, LATEST = 0.5, 0.9
-"""The share of the statistics that has arrived, below which they differ; a momentum that keeps the last batch only."""
+"""The least share of arrived statistics in a healthy run; the momentum above which only the last batch counts."""
 _FEATURES = 4096
 _ROUNDS, _PASSES = 40, 64
 _MOST_BYTES = 8 << 20

@@ -29,7 +29,7 @@ FIELDS = (
 SATURATED = 0.97
 """Distance from the middle, relative to that of the bound, that counts as saturated; tanh has slope 0.059 there."""
 FAINT = 1e-6
-"""Outputs from -FAINT to 0 count as zero. A GELU has a slope of 5e-6 there and less, a SiLU one of 1e-6."""
+"""Outputs from -FAINT to 0 count as zero. There, the slope of a GELU is at most 5e-6 and that of a SiLU 1e-6."""
 
 
 @dataclass(frozen=True)

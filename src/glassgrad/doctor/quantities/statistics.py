@@ -26,7 +26,7 @@ infinities too. Each other bin holds its lower edge and not its upper one. NaN i
 BINS = len(BIN_EDGES) + 1
 
 _PART = 1 << 13
-"""The number of elements processed together: they fit the cache, and BLAS starts no threads for so few."""
+"""The number of elements processed together: they fit the cache, and are too few for BLAS to start threads."""
 
 _LARGE = 1 << 16
 """The size from which native code is used: it makes one pass over the elements instead of seven."""

@@ -101,7 +101,7 @@ def _loss(found: CheckUp) -> Iterator[str]:
     if found.loss_kind:
         text += f"   {found.loss_kind}"
     if found.expected_why:
-        text += f"; a model that knows nothing has {found.expected:.4f} ({found.expected_why})"
+        text += f"; a constant guess has {found.expected:.4f} ({found.expected_why})"
     yield text
     yield ""
 

@@ -21,7 +21,7 @@ def lines(
     else:
         yield f"findings     {len(findings)}{seen}"
     for what in unseen:
-        yield from _wrapped(f"not looked at: {what}", " " * 13, 15)
+        yield from _wrapped(f"not examined: {what}", " " * 13, 15)
     causes = {finding.rule for finding in findings if not finding.because}
     for finding in findings:
         if finding.because in causes:

@@ -52,7 +52,7 @@ SETUP_RULES: Rules = setup.RULES
 """The rules for an optimizer and its model."""
 
 EXAMINATION_RULES: Rules = examination.RULES
-"""The rules for an examination, besides those for its check-up and setup."""
+"""The rules for an examination, in addition to those for its check-up and setup."""
 
 DATA_RULES: Rules = data.RULES
 """The rules for a data set."""

@@ -9,7 +9,7 @@ from glassgrad.doctor.facts import CheckUp, Gradient, Layer
 from glassgrad.doctor.rules.rule import AGAINST, error, listed, rules_of, warning
 
 VANISHED = 1e-3
-"""‖gradient‖ / ‖weights‖ of one matrix against that of another further on: below this, depth eats the gradient."""
+"""‖gradient‖ / ‖weights‖ of one matrix relative to that of a later one, below which the gradient vanishes."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 MOSTLY = 0.5
@@ -25,7 +25,7 @@ FAR_INPUT = 20.0
 
 @error(
     "NaN in the data",
-    "Find and remove these examples; a mean or a standard deviation of 0 in the normalisation makes them too.",
+    "Find and remove these examples, or look for a division by a standard deviation of 0 in the normalisation.",
 )
 def _bad_inputs(found: CheckUp) -> Iterator[str]:
     yield from (f"{facts.name} holds {facts.bad}" for facts in found.inputs if facts.bad)
@@ -35,7 +35,7 @@ def _bad_inputs(found: CheckUp) -> Iterator[str]:
 
 @error(
     "NaN in the parameters",
-    "An earlier step broke the model: load a checkpoint from before, and check up the batch that did it.",
+    "An earlier step broke the model: load a checkpoint from before that step, and check up its batch.",
 )
 def _bad_parameters(found: CheckUp) -> Iterator[str]:
     yield from (f"{entry.name} holds {entry.values.bad}" for entry in found.gradients if entry.values.bad)
@@ -43,7 +43,7 @@ def _bad_parameters(found: CheckUp) -> Iterator[str]:
 
 @error(
     "NaN forward",
-    "Look at what this place divides by, takes the log or the root of, or lets grow beyond what its dtype holds.",
+    "Look for a division by 0, a log or root of 0 or of a negative number, or numbers too large for their dtype.",
 )
 def _bad_forward(found: CheckUp) -> Iterator[str]:
     for layer in found.layers:
@@ -52,7 +52,7 @@ def _bad_forward(found: CheckUp) -> Iterator[str]:
                 yield f"born in {_called(layer)}, whose input is finite: its output holds {layer.output.bad}"
             elif not any(facts.bad for facts in found.inputs):
                 maker = f" (made by {layer.input_made_by})" if layer.input_made_by else ""
-                yield f"what enters {_called(layer)}{maker} is not finite; its output holds {layer.output.bad}"
+                yield f"the input of {_called(layer)}{maker} is not finite; its output holds {layer.output.bad}"
             return
     if found.output is not None and found.output.bad and found.layers:
         yield f"born after {_called(found.layers[-1])}, in the model's own code: the output holds {found.output.bad}"
@@ -60,7 +60,7 @@ def _bad_forward(found: CheckUp) -> Iterator[str]:
 
 @error(
     "NaN in the loss",
-    "Give the loss logits, not probabilities (cross_entropy, binary_cross_entropy_with_logits), or keep them off 0.",
+    "Give the loss logits (cross_entropy, binary_cross_entropy_with_logits), or keep the probabilities away from 0.",
 )
 def _bad_loss(found: CheckUp) -> Iterator[str]:
     seen = [layer.output for layer in found.layers] + ([found.output] if found.output is not None else [])
@@ -70,8 +70,8 @@ def _bad_loss(found: CheckUp) -> Iterator[str]:
 
 @error(
     "NaN backward",
-    "The value is finite, its slope is not: a root or a norm at 0, a division by something tiny, a where() whose other "
-    "branch is not finite.",
+    "Look for a finite value with an infinite slope: a root or a norm at 0, a division by a tiny number, or a where() "
+    "whose unused branch is not finite.",
 )
 def _bad_backward(found: CheckUp) -> Iterator[str]:
     if not math.isfinite(found.loss):
@@ -90,7 +90,7 @@ def _bad_backward(found: CheckUp) -> Iterator[str]:
         yield f"the gradient of {entry.name} holds {entry.gradient.bad}"
 
 
-@error("stopped", "What is shown above is from before that point.")
+@error("stopped", "All numbers above are from before that point.")
 def _failure(found: CheckUp) -> Iterator[str]:
     if found.failure:
         yield found.failure
@@ -106,11 +106,11 @@ def _labels_outside(found: CheckUp) -> Iterator[str]:
         low, high = targets.facts.summary.minimum, targets.facts.summary.maximum
         yield (
             f"{targets.outside} of {targets.facts.summary.count} labels lie outside of 0 .. {targets.classes - 1}: "
-            f"they run from {low:.0f} to {high:.0f}"
+            f"they range from {low:.0f} to {high:.0f}"
         )
 
 
-@warning("labels alike", "Shuffle the data: batches of one class teach the model that class.")
+@warning("labels alike", "Shuffle the data: a batch of one class teaches the model only that class.")
 def _labels_alike(found: CheckUp) -> Iterator[str]:
     targets = found.targets
     if targets is not None and targets.classes > 1 and targets.distinct == 1 and targets.facts.summary.count >= 8:
@@ -126,12 +126,12 @@ def _inputs_unnormalised(found: CheckUp) -> Iterator[str]:
         known = facts.summary
         if not facts.dtype.startswith(("float", "bfloat")) or not known.std:
             continue
-        ranges = f"{facts.name} runs from {known.minimum:.3g} to {known.maximum:.3g}, mean {known.mean:.3g}, "
+        ranges = f"{facts.name} ranges from {known.minimum:.3g} to {known.maximum:.3g}, mean {known.mean:.3g}, "
         if known.abs_max > FAR_INPUT or abs(known.mean) > 5 * known.std or known.std < 0.02:
             yield ranges + f"standard deviation {known.std:.3g}"
 
 
-@error("inputs constant", "There is nothing to learn from; look at how the batch is made.")
+@error("inputs constant", "Check how the batch is made: constant inputs teach nothing.")
 def _inputs_constant(found: CheckUp) -> Iterator[str]:
     for facts in found.inputs:
         if facts.summary.std == 0 and facts.summary.count > 1 and facts.dtype.startswith(("float", "bfloat")):
@@ -145,14 +145,14 @@ def _inputs_constant(found: CheckUp) -> Iterator[str]:
 def _loss_far(found: CheckUp) -> Iterator[str]:
     if found.expected > 0 and math.isfinite(found.loss) and found.loss > WORSE[found.loss_kind] * found.expected:
         yield (
-            f"the loss is {found.loss:.4g}; a model that knows nothing has {found.expected:.4g} "
+            f"the loss is {found.loss:.4g}; a constant guess has {found.expected:.4g} "
             f"({found.expected_why}), so these outputs are confident and wrong"
         )
 
 
 @error(
     "output without input",
-    "Look for layers that are dead or saturated, and for a sum or mean over the batch dimension.",
+    "Look for dead or saturated layers, and for a sum or mean over the batch dimension.",
 )
 def _same_output(found: CheckUp) -> Iterator[str]:
     if found.same_output:
@@ -168,7 +168,7 @@ def _evaluating(found: CheckUp) -> Iterator[str]:
 # --- gradients ---
 
 
-@error("nothing to train", "Set requires_grad on the parameters that are to be trained.")
+@error("nothing to train", "Set requires_grad on the parameters that you want to train.")
 def _frozen(found: CheckUp) -> Iterator[str]:
     if not any(entry.trainable for entry in found.gradients):
         yield "no parameter requires a gradient"
@@ -176,15 +176,15 @@ def _frozen(found: CheckUp) -> Iterator[str]:
 
 @error(
     "no gradient",
-    "Use the layer in forward(), or look for detach(), item(), numpy(), argmax or no_grad() on the way; freeze it with "
-    "requires_grad_(False) if it is meant.",
+    "Use the layer in forward(), or look for detach(), item(), numpy(), argmax or no_grad() between it and the loss; "
+    "freeze it with requires_grad_(False) if you do not train it.",
 )
 def _no_gradient(found: CheckUp) -> Iterator[str]:
     if found.failure:
         return
     missing = [entry.name for entry in found.gradients if entry.trainable and entry.gradient is None]
     if missing:
-        yield f"{listed(missing)} got no gradient at all: no path leads from the loss to it"
+        yield f"{listed(missing)} got no gradient at all: no path connects it to the loss"
 
 
 @error("gradient zero", "Look for dead ReLUs, saturated functions, clamp, round or a multiplication by 0 after it.")
@@ -218,7 +218,7 @@ def _vanishing(found: CheckUp) -> Iterator[str]:
         high = max(range(low, len(matrices)), key=lambda at: matrices[at][1])
         (early, little), (late, much) = matrices[low], matrices[high]
         yield (
-            f"relative to its weights the gradient of {early.name} is {little:.1e}, that of {late.name} {much:.1e}: "
+            f"the gradient relative to the weights is {little:.1e} for {early.name} and {much:.1e} for {late.name}: "
             f"{much / little:.0e} times as much within {high - low} layers"
         )
 
@@ -245,7 +245,7 @@ def _saturated(found: CheckUp) -> Iterator[str]:
     for layer in found.layers:
         if layer.saturated > MOSTLY:
             share = f"{layer.saturated:.0%} of the outputs of {_called(layer)}"
-            yield f"{share} lie close to a bound, where it hardly has a slope"
+            yield f"{share} lie close to a bound, where the slope is nearly 0"
 
 
 def _called(layer: Layer) -> str:
@@ -256,4 +256,4 @@ RULES = rules_of(globals())
 """The rules in order; a new rule is one entry."""
 
 OF_INPUTS = tuple(rule for rule in RULES if rule.name in {"NaN in the data", "inputs unnormalised", "inputs constant"})
-"""The rules that need the inputs of a run only."""
+"""The rules that need only the inputs of a run."""

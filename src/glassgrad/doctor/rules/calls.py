@@ -8,12 +8,12 @@ from glassgrad.doctor.rules.rule import Seen, error, listed, rules_of, warning
 from glassgrad.doctor.run import Run, line_of
 
 MOSTLY = 0.5
-"""The share of checked steps above which an observation is no exception."""
+"""The share of checked steps above which an observation is not an exception."""
 
 
 @error(
     "zero_grad is missing",
-    "Zero the gradients once a step, before the backward pass.",
+    "Zero the gradients once per step, before the backward pass.",
     "optimizer.zero_grad()  # before loss.backward()",
     MOSTLY,
 )
@@ -23,16 +23,16 @@ def _no_zero_grad(run: Run) -> Iterator[Seen]:
     if len(found) >= 2 and len(found) > MOSTLY * calls.looked_for_leftovers:
         backward, step = calls.line("backward"), calls.line("step")
         what = (
-            f"the backward pass{_at(backward)} adds to gradients that optimizer.step(){_at(step)} has used already: "
-            f"nobody zeroes them, in {len(found)} of {calls.looked_for_leftovers} steps"
+            f"the backward pass{_at(backward)} adds to gradients that optimizer.step(){_at(step)} has already used: "
+            f"they were not zeroed in {len(found)} of {calls.looked_for_leftovers} steps"
         )
         yield Seen(what, backward, len(found) / calls.looked_for_leftovers, tuple(found))
 
 
 @error(
     "loss detached",
-    "Compute the loss from the model's output in one piece: no item(), numpy(), detach(), no new tensor of it, no "
-    "requires_grad set on it.",
+    "Compute the loss from the model's output without item(), numpy() or detach(), without making a new tensor, and "
+    "without setting requires_grad on it.",
     "loss = loss_fn(model(inputs), targets)  # without .item(), .detach()",
 )
 def _detached(run: Run) -> Iterator[Seen]:
@@ -40,8 +40,8 @@ def _detached(run: Run) -> Iterator[Seen]:
     if found:
         where = line_of(found[0][1])
         what = (
-            f"the loss of backward(){_at(where)} has no history: it was detached or made anew, so no gradient reaches "
-            "the model"
+            f"the loss of backward(){_at(where)} has no history: it was detached or made as a new tensor, so no "
+            "gradient reaches the model"
         )
         yield Seen(what, where, evidence=tuple((step, 0.0) for step, _ in found[:4]))
 
@@ -50,7 +50,7 @@ def _detached(run: Run) -> Iterator[Seen]:
 def _never_backward(run: Run) -> Iterator[Seen]:
     calls = run.calls
     if calls.steps >= 2 and not calls.backwards:
-        yield Seen(f"{calls.steps} steps were made{_at(calls.line('step'))}, and no backward pass", calls.line("step"))
+        yield Seen(f"{calls.steps} steps{_at(calls.line('step'))} without a backward pass", calls.line("step"))
 
 
 @error("step before backward", "Call backward first, then step.", "loss.backward(); optimizer.step()")
@@ -61,8 +61,8 @@ def _step_first(run: Run) -> Iterator[Seen]:
         if turned > 1 or (turned and calls.failure):
             step, backward = calls.line("step"), calls.line("backward")
             what = (
-                f"optimizer.step(){_at(step)} comes before loss.backward(){_at(backward)}: no gradient is there to "
-                "step with, and the weights that the loss was computed from are gone"
+                f"optimizer.step(){_at(step)} comes before loss.backward(){_at(backward)}: the step has no "
+                "gradient to use, and it overwrites the weights from which the loss was computed"
             )
             yield Seen(what, step, float(turned))
 
@@ -76,8 +76,8 @@ def _steps_before_backward(sequence: str) -> int:
 
 @error(
     "no gradients in a step",
-    "See that the loss is computed from the model that is watched, and that the gradients are zeroed before the "
-    "backward pass, not after it.",
+    "Make sure that the loss is computed from the watched model, and zero the gradients before the backward pass, not "
+    "after it.",
     "optimizer.zero_grad(); loss.backward(); optimizer.step()",
 )
 def _no_gradients(run: Run) -> Iterator[Seen]:
@@ -86,7 +86,7 @@ def _no_gradients(run: Run) -> Iterator[Seen]:
     if len(calls.empty) >= 2 and len(calls.empty) > MOSTLY * sampled and not calls.detached:
         if not calls.backwards or _steps_before_backward(calls.sequence):
             return  # the rules above report this
-        what = f"no parameter that is watched had a gradient in {len(calls.empty)} of {sampled} sampled steps"
+        what = f"no watched parameter had a gradient in {len(calls.empty)} of {sampled} sampled steps"
         yield Seen(what, calls.line("step"), float(len(calls.empty)))
 
 
@@ -98,7 +98,7 @@ def _no_step(run: Run) -> Iterator[Seen]:
         yield Seen(what, calls.line("backward"), float(calls.backwards))
 
 
-@error("stopped", "What is said above is from before that point.")
+@error("stopped", "All findings above are from before that point.")
 def _stopped(run: Run) -> Iterator[Seen]:
     if run.calls.failure:
         yield Seen(f"the loop ended after {run.calls.steps} steps: {run.calls.failure}", run.calls.line("forward"))
@@ -118,7 +118,7 @@ def _evaluating(run: Run) -> Iterator[Seen]:
     names = found[0][1]
     whole = set(names) == set(run.setup.stochastic)
     # Batch normalisation in evaluation mode while the rest trains is a way of fine-tuning.
-    what = f"{listed(names)} stood in evaluation mode in {len(found)} of {sampled} sampled training steps"
+    what = f"evaluation mode of {listed(names)} in {len(found)} of {sampled} sampled training steps"
     yield Seen(what, run.calls.line("forward"), len(found) / sampled, severity="" if whole else "info")
 
 

@@ -1,4 +1,4 @@
-"""Which findings explain which: a small graph of causes and what follows from them."""
+"""Causes and their consequences: a small graph of findings that explain other findings."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "dead units": (*_LOSS, "no gradient", "vanishing gradient"),
     "no gradient": _LOSS,
 }
-"""A cause, and the findings that it explains if both are there and it stands above them."""
+"""For each cause, the findings that it explains if both occur and the cause stands above them."""
 
 
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings with causes first, then what follows from them, each with its cause, then what is worth knowing.
+    """Return findings with causes first, then their consequences, each with its cause, then mere information.
 
-    A cause is as severe as the worst of what it explains.
+    A cause is as severe as the worst finding that it explains.
 
     Example:
         >>> rows = Finding("loss does not fall", "warning", "", ""), Finding("weights all alike", "error", "", "")
@@ -91,10 +91,10 @@ def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _cause(rule: str, serious: Mapping[str, Finding]) -> str:
-    """Return the finding that explains another: the first in the order of the table, or what explains that one."""
+    """Return the finding that explains another: the first in the order of the table, or the cause of that one."""
     for one, follows in EXPLAINS.items():
         if one == rule:
-            return ""  # only what stands above it explains a cause, so no two explain each other
+            return ""  # only findings above a cause explain it, so no two explain each other
         if one in serious and rule in follows:
             return _cause(one, serious) or one
     return ""

@@ -15,25 +15,25 @@ RARE = 0.02
 
 @warning(
     "examples in both splits",
-    "Remove them from one side: a model that has learnt them by heart looks better than it is.",
+    "Remove them from one split: a model that has memorised them looks better than it is.",
     source="Kapoor and Narayanan (2023), Leakage and the reproducibility crisis in machine-learning based science",
 )
 def _in_both(found: Any) -> Iterator[Seen]:
     if found.in_both:
         share = found.in_both / found.held_out
-        what = f"{found.in_both} of {found.held_out} examples set aside have inputs that training has too"
+        what = f"{found.in_both} of {found.held_out} held-out examples have inputs that the training data also have"
         yield Seen(what, value=share, severity="warning" if found.duplicates == 0 else "info")
 
 
-@info("examples twice", "Look for the join or the copy that made them.", "np.unique(x, axis=0)")
+@info("examples twice", "Look for the join or the copy that duplicated them.", "np.unique(x, axis=0)")
 def _twice(found: Any) -> Iterator[Seen]:
     if found.duplicates:
-        yield Seen(f"{found.duplicates} examples of training are there before", value=float(found.duplicates))
+        yield Seen(f"{found.duplicates} training examples repeat an earlier one", value=float(found.duplicates))
     if found.contradictions:
-        yield Seen(f"{found.contradictions} inputs of training have several targets", value=float(found.contradictions))
+        yield Seen(f"{found.contradictions} training inputs have several targets", value=float(found.contradictions))
 
 
-@info("features constant", "Leave them out, or see why they do not vary.")
+@info("features constant", "Remove them, or find out why they do not vary.")
 def _constant(found: Any) -> Iterator[Seen]:
     if 0 < found.constant < found.features:
         yield Seen(
@@ -51,7 +51,7 @@ def _constant(found: Any) -> Iterator[Seen]:
 def _scales(found: Any) -> Iterator[Seen]:
     low, high = found.scales
     if high > APART * low:
-        yield Seen(f"the deviations of the features run from {low:.2g} to {high:.2g}", value=high / low)
+        yield Seen(f"the standard deviations of the features range from {low:.2g} to {high:.2g}", value=high / low)
 
 
 @info(
@@ -63,10 +63,12 @@ def _scales(found: Any) -> Iterator[Seen]:
 def _classes(found: Any) -> Iterator[Seen]:
     if found.unseen:
         shown = ", ".join(map(str, found.unseen[:6]))
-        yield Seen(f"training has no example of class {shown}", value=float(len(found.unseen)), severity="warning")
+        yield Seen(
+            f"the training data have no example of class {shown}", value=float(len(found.unseen)), severity="warning"
+        )
     low, high = found.classes
     if high and low < RARE * high:
-        yield Seen(f"the commonest class has {high} examples, the rarest {low}", value=low / high)
+        yield Seen(f"the most frequent class has {high} examples, the rarest {low}", value=low / high)
 
 
 RULES = (*OF_INPUTS, *rules_of(globals()))

@@ -16,8 +16,8 @@ STEEP = 12.0
 
 @warning(
     "batch not learnt",
-    "A model that cannot learn a few examples by heart has a fault between inputs and loss: see whether targets belong "
-    "to inputs, and whether something is detached.",
+    "A model that cannot memorise a few examples has a fault between inputs and loss: check whether the targets match "
+    "the inputs, and whether something is detached.",
     threshold=LEARNT,
     source="Karpathy (2019), A recipe for training neural networks",
 )
@@ -26,7 +26,7 @@ def _not_learnt(found: Any) -> Iterator[Seen]:
     if steps < 40 or not first > 0 or found.check_up.healthy is False:
         return  # reported by another rule
     if not last < LEARNT * first:
-        what = f"after {steps} steps of Adam on a few examples alone the loss is {last:.4g}, from {first:.4g}"
+        what = f"{steps} steps of Adam on only a few examples changed the loss from {first:.4g} to {last:.4g}"
         yield Seen(what, value=last / first)
 
 
@@ -37,7 +37,9 @@ def _not_learnt(found: Any) -> Iterator[Seen]:
 )
 def _leaks(found: Any) -> Iterator[Seen]:
     if found.leaks > 0:
-        what = f"in evaluation mode the outputs of {found.leaks} examples change when another example of the batch does"
+        what = (
+            f"in evaluation mode the outputs of {found.leaks} examples change when another example of the batch changes"
+        )
         yield Seen(what, value=float(found.leaks))
 
 
@@ -54,7 +56,7 @@ def _too_steep(found: Any) -> Iterator[Seen]:
             continue
         if rate * found.curvature > STEEP:
             yield Seen(
-                f"the rate is {rate:g} and the curvature along the gradient {found.curvature:.3g}: a step leads uphill",
+                f"the rate is {rate:g} and the curvature along the gradient {found.curvature:.3g}: a step goes uphill",
                 found.setup.built,
                 rate * found.curvature,
                 remedy=f"optimizer.param_groups[0]['lr'] = {2 / found.curvature:.2g}",

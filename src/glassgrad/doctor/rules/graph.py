@@ -77,11 +77,11 @@ def _sigmoid_twice(found: CheckUp | Run) -> Iterator[Seen]:
             yield Seen(what, maker.where or op.where)
         elif op.name == _ENTROPY and maker.name in {"sigmoid", "relu", "tanh"}:
             yield Seen(
-                f"{_line(maker)} bounds the outputs that cross entropy takes the softmax of: classes cannot be told "
-                "apart with certainty",
+                f"{_line(maker)} bounds the outputs before the softmax of cross entropy, which therefore cannot "
+                "separate the classes with certainty",
                 maker.where or op.where,
                 severity="warning",
-                advice="Give the loss what the last linear layer puts out.",
+                advice="Give the output of the last linear layer to the loss.",
                 remedy=f"loss = F.cross_entropy(logits, targets)  # without the {maker.name}",
             )
 
@@ -109,7 +109,7 @@ def _lowest(graph: Graph, number: int) -> str:
 
 @warning(
     "logarithm of what can reach 0",
-    "Take log_softmax of the outputs, or use a loss that does, or keep the operand off 0.",
+    "Take log_softmax of the outputs, use a loss that includes it, or keep the operand away from 0.",
     "loss = F.cross_entropy(output, targets)  # log_softmax inside",
     0.0,
 )
@@ -119,18 +119,18 @@ def _log(found: CheckUp | Run) -> Iterator[Seen]:
         if graph is None or op.name not in {"log", "log2", "log10"} or not op.parents:
             continue
         lowest, maker = _lowest(graph, op.parents[0]), graph.made_by(op.parents[0])
-        by = f", which {_line(maker)} makes" if maker is not None else ""
+        by = f" (from {_line(maker)})" if maker is not None else ""
         if op.low < 0 or (op.low == 0 and lowest != "tiny"):
             result = "NaN" if op.low < 0 else "-inf"
-            yield Seen(f"{op.name} is taken of {op.low:.3g}{by}: {result}", op.where, op.low, severity="error")
+            yield Seen(f"{op.name} of {op.low:.3g}{by} is {result}", op.where, op.low, severity="error")
         elif lowest == "anything":
-            yield Seen(f"{op.name} is taken of what may become 0 or negative{by}", op.where, op.low)
+            yield Seen(f"the operand of {op.name}{by} may become 0 or negative", op.where, op.low)
         elif lowest == "tiny" and maker is not None:
             stable = _TINY[maker.name]
-            what = f"{op.name} is taken of {maker.name}, which underflows to 0 for outputs far apart"
-            yield Seen(what, op.where, op.low, severity="info", remedy=f"{stable} in place of log({maker.name}(x))")
+            what = f"the operand of {op.name} comes from {maker.name}, which underflows to 0 for outputs far apart"
+            yield Seen(what, op.where, op.low, severity="info", remedy=f"{stable} instead of log({maker.name}(x))")
         elif lowest == "zero":
-            yield Seen(f"{op.name} is taken of what may become 0{by}", op.where, op.low, severity="info")
+            yield Seen(f"the operand of {op.name}{by} may become 0", op.where, op.low, severity="info")
 
 
 @warning(
@@ -145,12 +145,12 @@ def _root(found: CheckUp | Run) -> Iterator[Seen]:
         if op.name not in {"sqrt", "rsqrt"} or math.isnan(op.low):
             continue
         if op.low < 0:
-            yield Seen(f"{op.name} is taken of a negative number: NaN", op.where, op.low, severity="error")
+            yield Seen(f"{op.name} of a negative number is NaN", op.where, op.low, severity="error")
         elif op.low == 0:
-            yield Seen(f"{op.name} is taken of 0, where its slope is infinite", op.where, 0.0)
+            yield Seen(f"the operand of {op.name} is 0, where its slope is infinite", op.where, 0.0)
 
 
-@error("division by 0", "Keep the divisor off 0.", "x / (y + 1e-12)", 0.0)
+@error("division by 0", "Keep the divisor away from 0.", "x / (y + 1e-12)", 0.0)
 def _division(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
     for op in () if graph is None else graph.ops:
@@ -161,9 +161,7 @@ def _division(found: CheckUp | Run) -> Iterator[Seen]:
 # --- shapes ---
 
 
-@error(
-    "broadcast in the loss", "Give predictions and targets one shape: squeeze the one that has a size of 1 too many."
-)
+@error("broadcast in the loss", "Give predictions and targets one shape: squeeze the extra dimension of size 1.")
 def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
     for _, op in () if graph is None else graph.of_loss():
@@ -200,8 +198,8 @@ def _crossed(mine: tuple[int, ...], other: tuple[int, ...] | None, result: tuple
 
 @warning(
     "sigmoids too deep",
-    "Use ReLU or GELU in place of sigmoid, normalisation layers, or connections that skip layers.",
-    "nn.ReLU()  # in place of nn.Sigmoid()",
+    "Use ReLU or GELU instead of sigmoid, normalisation layers, or connections that skip layers.",
+    "nn.ReLU()  # instead of nn.Sigmoid()",
     float(DEEP),
     GLOROT,
 )
@@ -228,8 +226,8 @@ def _deep_sigmoids(found: CheckUp | Run) -> Iterator[Seen]:
     if deepest >= DEEP:
         where = graph.ops[first].where if first >= 0 else ""
         what = (
-            f"{deepest} sigmoids lie between the first layer and the loss, and each passes a quarter of the gradient "
-            f"at most: {0.25**deepest:.0e} of it is left"
+            f"{deepest} sigmoids lie between the first layer and the loss, and each passes at most a quarter of the "
+            f"gradient: {0.25**deepest:.0e} of it is left"
         )
         yield Seen(what, where, float(deepest))
 

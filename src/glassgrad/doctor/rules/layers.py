@@ -1,4 +1,4 @@
-"""Rules about the ops of a run that stand in a row without an activation, or that go along the wrong axis."""
+"""Rules about consecutive linear ops without an activation, and about ops along the wrong axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BENDS = words(
     "max_pool2d max_pool3d glu attention scaled_dot_product_attention lstm gru rnn rnn_tanh rnn_relu embedding amax "
     "layer_norm group_norm instance_norm rms_norm multi_head_attention_forward logsigmoid multiply divide einsum"
 )
-"""Ops that are not linear, beside `KINDS`."""
+"""Ops that are not linear, in addition to `KINDS`."""
 
 
 def _line(op: Op) -> str:
@@ -36,8 +36,8 @@ def _softmax_over_batch(run: Run) -> Iterator[Seen]:
         batch = run.data.batch[:4] if run.data is not None else ()
         if op.shape[0] != op.shape[1] and op.shape[0] in batch:
             what = (
-                f"{_line(op)} divides by the sum over the {op.shape[0]} examples of the batch, not over the "
-                f"{op.shape[1]} classes: what is said of one example depends on the others"
+                f"{_line(op)} normalises over the {op.shape[0]} examples of the batch instead of the "
+                f"{op.shape[1]} classes: the prediction for one example depends on the others"
             )
             yield Seen(what, op.where, float(op.shape[0]))
 
@@ -57,8 +57,8 @@ def _linear_in_a_row(run: Run) -> Iterator[Seen]:
     wide = [at for at in layers if (before := _layer_before(graph, at)) is not None and not _narrow(graph, before, at)]
     if wide:
         what = (
-            f"{len(layers)} linear layers ({_line(graph.ops[wide[0]])}) follow each other without an activation: they "
-            "can do no more than one of them"
+            f"{len(layers)} linear layers ({_line(graph.ops[wide[0]])}) follow each other without an activation: "
+            "together they compute no more than one of them"
         )
         yield Seen(what, graph.ops[wide[0]].where, float(len(layers)))
 

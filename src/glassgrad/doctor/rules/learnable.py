@@ -1,4 +1,4 @@
-"""The rule about labels that their inputs tell nothing of, with a small model of its own as the witness."""
+"""The rule about labels that the inputs do not predict; it trains a small model of its own to find out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from glassgrad.doctor.rules.rule import Seen, error, rules_of
 from glassgrad.doctor.run import Run
 
 LEAST, MOST = 192, 2048
-"""The number of examples that the probe needs, and that it takes."""
+"""The number of examples that the probe needs, and the number that it takes at most."""
 WIDTH, RIDGE, PERMUTED = 128, 10.0, 6
 DEVIATIONS = 3.0
-"""How far above the accuracies for permuted labels that for the labels has to be."""
+"""By how many deviations the accuracy for the labels has to exceed the accuracies for permuted labels."""
 NEAR = 0.93
-"""The loss relative to that of knowing the shares of the classes only."""
+"""The loss relative to that of a guess that knows only the shares of the classes."""
 
 
 @error(
     "labels do not belong to the inputs",
-    "Look at some pairs: were inputs and labels shuffled or sorted apart, or joined by a wrong key?",
+    "Check some pairs: were inputs and labels shuffled or sorted separately, or joined by a wrong key?",
     "x, y = x[order], y[order]  # one order for both",
     DEVIATIONS,
 )
@@ -42,15 +42,15 @@ def _apart(run: Run) -> Iterator[Seen]:
     above = (found - by_chance) / spread
     if above < DEVIATIONS:
         what = (
-            f"the loss stays at {last:.3g}, that of knowing how often each class comes ({nothing:.3g}), and a probe "
-            f"trained on {len(y):,} of the examples tells {found:.0%} of the classes right, with permuted labels "
+            f"the loss stays at {last:.3g}, as for a guess that knows only class frequencies ({nothing:.3g}), and a "
+            f"probe trained on {len(y):,} of the examples gets {found:.0%} of the classes right, with permuted labels "
             f"{by_chance:.0%}: the inputs say nothing about the labels"
         )
         yield Seen(what, run.calls.line("loss"), float(above))
 
 
 def probe(x: Array, y: Array) -> tuple[float, float, float]:
-    """Return the accuracy of a ridge regression on random features, and mean and deviation of it for permuted labels.
+    """Return the accuracy of a ridge regression on random features, and its mean and deviation for permuted labels.
 
     Args:
         x: inputs (n, features); `y`: class numbers (n,). Each half is judged by a model of the other half.

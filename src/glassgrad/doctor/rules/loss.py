@@ -13,15 +13,15 @@ from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warn
 from glassgrad.doctor.run import Run
 
 WORSE = 1.3
-"""A first loss above log K by this factor comes from outputs that are large and wrong: those of usual layers are at
-most 1.2 times as far off."""
+"""A first loss above log K by this factor comes from large, wrong outputs; the usual layers begin at most at 1.2 times
+log K."""
 RISEN, LEAP, SPIKE = 1.5, 5.0, 3.0
 OVERFITTED, LOST = 1.3, 2.0
-"""The held-out loss relative to its least value, from which it is worth knowing, and worth a warning."""
+"""The held-out loss relative to its least value: above the first, an info; above the second, a warning."""
 GAP = 0.2
 """The training loss relative to a held-out loss that no longer changes."""
 APART, CARRIED = 0.25, 0.3
-"""The gap of both losses as a share of the first; and the share of the progress that held-out examples made too."""
+"""The gap of both losses as a share of the first; the share of the training progress that the held-out loss shows."""
 UNDERFITTED = 0.5
 """A share of the loss of a constant guess; `STILL`: the change over two fifths of the run that counts as none."""
 STILL = 0.1
@@ -35,7 +35,7 @@ def _curve(run: Run) -> Array:
 
 @error(
     "loss not finite",
-    "Look at the first step in which it happened: a logarithm or a root of 0, a division by 0, a rate too high.",
+    "Look at the first such step: a logarithm or a root of 0, a division by 0, or too high a rate.",
     "doctor.examine(model, batch, loss_fn)",
 )
 def _loss_bad(run: Run) -> Iterator[Seen]:
@@ -52,7 +52,8 @@ def _loss_bad(run: Run) -> Iterator[Seen]:
     if counts.any():
         sample, place = (int(at) for at in np.argwhere(counts)[0])
         yield Seen(
-            f"the gradient of {data.parameters[place]} is not finite in step {data.steps[sample]}, though the loss is",
+            f"the gradient of {data.parameters[place]} is not finite in step {data.steps[sample]}, though the loss is "
+            "finite",
             run.calls.line("backward"),
         )
 
@@ -69,7 +70,7 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
     expected = math.log(run.labels[0][1].classes)
     if curve[0, 0] == 0 and math.isfinite(curve[0, 1]) and curve[0, 1] > WORSE * expected:
         what = (
-            f"the first loss is {curve[0, 1]:.4g}; a model that knows nothing has {expected:.4g} "
+            f"the first loss is {curve[0, 1]:.4g}; a constant guess has {expected:.4g} "
             f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong"
         )
         yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), threshold=WORSE * expected)
@@ -110,7 +111,7 @@ def _rises(run: Run) -> Iterator[Seen]:
 
 @warning(
     "loss does not fall",
-    "Try a rate ten times as high, and then ten times as low; see whether one batch can be learnt.",
+    "Try a rate ten times as high, and then ten times as low; check whether the model can learn one batch.",
     "doctor.examine(model, batch, loss_fn)",
     0.98,
 )
@@ -124,7 +125,7 @@ def _flat(run: Run) -> Iterator[Seen]:
     if run.labels:  # outputs are alike at first, so one batch is enough; the loss need not fall from a later peak
         first = min(first, float(curve[0, 1]))
     if first > 0 and 0.98 * first - noise < last <= RISEN * first:
-        what = f"the loss does not fall: {first:.4g} in the first {part} steps known, {last:.4g} in the last"
+        what = f"the loss does not fall: {first:.4g} in the first {part} recorded steps, {last:.4g} in the last"
         yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]))
 
 
@@ -165,7 +166,7 @@ def _growth_before(data: MonitorData | None, step: int) -> float:
 
 @info(
     "overfitting",
-    "Stop earlier, take more data, dropout or weight decay.",
+    "Stop earlier, or use more data, dropout or weight decay.",
     "weight_decay=0.1",
     OVERFITTED,
     "Prechelt (1998), Early stopping - but when?",
@@ -182,8 +183,8 @@ def _overfits(run: Run) -> Iterator[Seen]:
         return  # the final training loss is not known
     if OVERFITTED * lowest >= last > 0.9 * middle and train < GAP * last:
         yield Seen(
-            f"the loss of the examples set aside rests at {last:.4g} since step {int(held[len(held) // 2, 0])}, and "
-            f"that of training is down to {train:.4g}",
+            f"the held-out loss has stayed at {last:.4g} since step {int(held[len(held) // 2, 0])}, and "
+            f"the training loss is down to {train:.4g}",
             "",
             last / max(train, _LEAST),
             pairs(held[:, 0], held[:, 1]),
@@ -195,14 +196,14 @@ def _overfits(run: Run) -> Iterator[Seen]:
     carried = float(np.median(held[:2, 1]) - np.median(held[-3:, 1]))
     if last <= OVERFITTED * lowest and last - train > APART * abs(curve[0, 1]) and carried < CARRIED * progress:
         what = (
-            f"the loss of training has fallen by {progress:.4g} since step {int(held[0, 0])}, that of the examples set "
-            f"aside by {carried:.4g}, to {last:.4g}: it is the examples that are learnt, not what they have in common"
+            f"the training loss has fallen by {progress:.4g} since step {int(held[0, 0])}, the held-out loss by "
+            f"{carried:.4g}, to {last:.4g}: the model memorises the examples and does not generalise"
         )
         yield Seen(what, "", carried / progress, pairs(held[:, 0], held[:, 1]), severity="info", threshold=CARRIED)
     if last > OVERFITTED * lowest and train < 0.8 * last:
         yield Seen(
-            f"the loss of the examples set aside was best at step {int(held[best, 0])} ({lowest:.4g}) and is now "
-            f"{last:.4g}, that of training {train:.4g}",
+            f"the held-out loss was best at step {int(held[best, 0])} ({lowest:.4g}) and is now "
+            f"{last:.4g}, the training loss {train:.4g}",
             "",
             last / max(lowest, _LEAST),
             pairs(held[:, 0], held[:, 1]),
@@ -229,8 +230,8 @@ def _underfits(run: Run) -> Iterator[Seen]:
     still = abs(before - last) < STILL * last
     if still and last > UNDERFITTED * nothing and held[-1, 1] < 1.15 * last:
         what = (
-            f"the loss of training rests at {last:.4g}, {last / nothing:.0%} of that of knowing nothing, and that of "
-            f"the examples set aside is {held[-1, 1]:.4g}: the model takes in no more, or the data hold no more"
+            f"the training loss stays at {last:.4g}, {last / nothing:.0%} of that of a constant guess, and the "
+            f"held-out loss is {held[-1, 1]:.4g}: the model is too small, or the data contain no more"
         )
         yield Seen(what, run.calls.line("loss"), last / nothing, pairs(curve[:, 0], curve[:, 1]))
 

@@ -12,9 +12,9 @@ from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
 MOSTLY = 0.75
-"""The share of backward passes without a step, above which it is no second optimizer's."""
+"""The share of backward passes without a step, above which a second optimizer does not explain it."""
 GONE, FOR = 1e-4, 0.3
-"""A rate relative to the highest one, and the share of the steps for which it was lower: others end with it."""
+"""A rate relative to the highest one, and the share of the steps below it: healthy schedules reach it only later."""
 FALLEN = 1.0
 
 _POSITIVE = words(
@@ -44,7 +44,7 @@ def _clipped_early(run: Run) -> Iterator[Seen]:
         clip, backward = run.calls.line("clip"), run.calls.line("backward")
         what = (
             f"the gradients are clipped{_at(clip)} before the backward pass{_at(backward)} computes them, in "
-            f"{parts.clips} of {parts.rounds} steps: those of the step{_at(run.calls.line('step'))} are not clipped"
+            f"{parts.clips} of {parts.rounds} steps: the step{_at(run.calls.line('step'))} uses unclipped gradients"
         )
         yield Seen(what, clip, parts.clips / parts.rounds)
 
@@ -61,14 +61,14 @@ def _thrown(run: Run) -> Iterator[Seen]:
         step, backward = run.calls.line("step"), run.calls.line("backward")
         what = (
             f"the gradients of {parts.thrown} of {parts.passes} backward passes{_at(backward)} were zeroed before "
-            f"optimizer.step(){_at(step)} used them: the step stands outside of the loop"
+            f"optimizer.step(){_at(step)} used them: the call of step is outside of the loop"
         )
         yield Seen(what, step, parts.thrown / parts.passes)
 
 
 @warning(
     "rate decays to nothing",
-    "Step the schedule once an epoch, or give it the number of all batches.",
+    "Step the schedule once per epoch, or give it the total number of batches.",
     "schedule.step()  # outside of the loop over batches",
     GONE,
 )
@@ -85,8 +85,8 @@ def _decayed(run: Run) -> Iterator[Seen]:
     if end - last > FOR * end and rates[-1] < GONE * rates.max() and end >= 50:
         where = run.calls.line("schedule") or run.setup.built
         what = (
-            f"the learning rate falls from {rates.max():.3g} to {rates[-1]:.2g}; after step {last} of {end} it is so "
-            f"low that nothing is learnt: the schedule{_at(where)} takes a step for each batch or decays too fast"
+            f"the learning rate falls from {rates.max():.3g} to {rates[-1]:.2g}; after step {last} of {end} it is too "
+            f"low to learn: the schedule{_at(where)} takes a step for each batch or decays too fast"
         )
         yield Seen(what, where, float(rates[-1] / rates.max()), pairs(steps, rates))
 
@@ -116,7 +116,7 @@ def _turned(run: Run) -> Iterator[Seen]:
 
 
 def _turned_op(graph: Graph) -> tuple[Op, str] | None:
-    """Return the op whose sign is turned, and what is wrong; None if that is not sure."""
+    """Return the op with the wrong sign and a description of the fault; None if that is uncertain."""
     for _, op in graph.of_loss():
         maker = None
         if op.name == "nll_loss" and op.parents:
@@ -124,7 +124,7 @@ def _turned_op(graph: Graph) -> tuple[Op, str] | None:
         elif op.name == "negative" and op.parents:
             maker = _picked_from(graph, op.parents[0])
         if maker is not None and maker.name not in _LOGS:
-            return op, f"its minus stands before a log-probability, and {maker.name} makes other numbers"
+            return op, f"its minus is meant for a log-probability, but {maker.name} makes other numbers"
     return _on_the_way(graph)
 
 
@@ -136,9 +136,9 @@ def _on_the_way(graph: Graph) -> tuple[Op, str] | None:
         if op is None:
             return None
         if op.name in _POSITIVE or (op.name == "power" and graph.loss != number) or _squared(op):
-            return op, f"{op.name}, which training is to make small, has a minus before it"
+            return op, f"{op.name}, which training should make small, has a minus before it"
         if op.name in _BELOW:
-            return op, f"{op.name}, which training is to make large, has no minus before it"
+            return op, f"{op.name}, which training should make large, has no minus before it"
         tracked = [parent for parent in op.parents if parent >= 0]
         if op.name not in _THROUGH or len(tracked) != 1:
             return None
@@ -151,7 +151,7 @@ def _on_the_way(graph: Graph) -> tuple[Op, str] | None:
 
 
 def _picked_from(graph: Graph, number: int) -> Op | None:
-    """Return the op of whose result entries are picked and summed; None if none are picked."""
+    """Return the op from whose result entries are picked and summed; None if none are picked."""
     picked = False
     while number >= 0 and graph.ops[number].name in _SUMS | VIEWS:
         picked |= graph.ops[number].name in _PICKS

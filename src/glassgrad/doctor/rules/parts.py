@@ -13,11 +13,11 @@ from glassgrad.doctor.run import Run
 
 HALF = 0.5
 FEW = 1e-2
-"""The share of a model's numbers below which training one vector alone cannot fit the data."""
+"""The share of a model's numbers below which training only a vector cannot fit the data."""
 DECAYED, DECAYED_APART = 0.5, 1.5
-"""Weight decay as a part of the gradient, and apart from it (AdamW): above, the weights shrink to nothing."""
+"""Limits of weight decay, within the gradient and decoupled from it (AdamW): above, the weights shrink to nothing."""
 ZEROS = 0.25
-"""The share of outputs of a rectifier that are exactly 0, which targets below 0 explain."""
+"""The share of outputs of a rectifier that are exactly 0, above which the targets are probably below 0."""
 _APART = frozenset({"AdamW", "Lion", "Muon"})
 _LISTS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict", "set": "ModuleList"}
 _RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu")
@@ -25,7 +25,7 @@ _SQUARES = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
 
 
 @error(
-    "layers nobody trains", "Hold them in the model, so that parameters() has them, and make the optimizer after it."
+    "layers nobody trains", "Hold them in the model, so that parameters() has them, and make the optimizer afterwards."
 )
 def _outside(run: Run) -> Iterator[Seen]:
     total = run.parts.elements + sum(one.count for one in run.parts.outside)
@@ -33,7 +33,7 @@ def _outside(run: Run) -> Iterator[Seen]:
         share = one.count / total
         yield Seen(
             f"'{one.name}'{_at(one.where)} {_held(one)} ({share:.0%} of the weights in the forward pass): "
-            "no parameters() has them, so no optimizer changes them",
+            "parameters() does not include them, so no optimizer changes them",
             one.where,
             share,
             remedy=_held_better(one),
@@ -59,7 +59,7 @@ def _held_better(one: Outside) -> str:
 
 @error(
     "parameters without an optimizer",
-    "Make the optimizer after the last change of the model, from its parameters().",
+    "Make the optimizer from the model's parameters(), after the last change of the model.",
 )
 def _replaced(run: Run) -> Iterator[Seen]:
     names = [name for name, _ in run.parts.replaced]
@@ -68,14 +68,14 @@ def _replaced(run: Run) -> Iterator[Seen]:
         where = next((line for _, line in run.parts.replaced if line), run.setup.built)
         what = (
             f"{listed(names)} came to the model{_at(where)} after the optimizer was made{_at(run.setup.built)}, which "
-            f"still has the weights that were there before: the new '{head}' keeps its first values"
+            f"still has the earlier weights: the new '{head}' keeps its initial values"
         )
         yield Seen(what, where, float(len(names)), remedy=f"optimizer = ...  # below the new {head}")
 
 
 @error(
     "weights all alike",
-    "Draw the weights at random; only biases may begin at 0.",
+    "Initialise the weights at random; only biases may start at 0.",
     "nn.init.kaiming_normal_(weight)",
     HALF,
 )
@@ -98,13 +98,13 @@ def _frozen(run: Run) -> Iterator[Seen]:
     share = parts.trainable / parts.elements
     where = parts.frozen_at or run.setup.built
     what = (
-        f"{len(run.setup.frozen)} parameters are frozen{_at(where)}, and {parts.trainable:,} of {parts.elements:,} "
-        "numbers are left to train, without any matrix"
+        f"{len(run.setup.frozen)} parameters are frozen{_at(where)}: only {parts.trainable:,} of {parts.elements:,} "
+        "numbers can be trained, and no matrix"
     )
     yield Seen(what, where, share)
 
 
-@warning("weight decay out of the usual", "Use 0.01 or less, apart from AdamW, where 0.1 is usual.", threshold=DECAYED)
+@warning("weight decay out of the usual", "Use 0.01 or less; with AdamW, 0.1 is usual.", threshold=DECAYED)
 def _decay(run: Run) -> Iterator[Seen]:
     for kind, options in run.setup.optimizers:
         decay = options.get("weight_decay", 0.0)
@@ -121,7 +121,7 @@ def _decay(run: Run) -> Iterator[Seen]:
 
 @warning(
     "running statistics do not arrive",
-    "Leave momentum at 0.1: it is the share of the new batch, not of the past.",
+    "Leave momentum at 0.1: it is the weight of the new batch, not of the past.",
     "nn.BatchNorm1d(width, momentum=0.1)",
 )
 def _statistics(run: Run) -> Iterator[Seen]:
@@ -132,13 +132,13 @@ def _statistics(run: Run) -> Iterator[Seen]:
     where = one.where or run.setup.built
     if math.isnan(one.arrived) or one.arrived < HALF:
         what = (
-            f"with momentum {one.momentum:g}{_at(where)} {one.arrived:.0%} of the running statistics of '{one.name}' "
+            f"with momentum {one.momentum:g}{_at(where)}, {one.arrived:.0%} of the running statistics of '{one.name}' "
             f"come from the data after {run.calls.steps} steps: eval() gives other results than training"
         )
     else:
         what = (
-            f"with momentum {one.momentum:g}{_at(where)} the running statistics of '{one.name}' are those of the last "
-            "batch alone"
+            f"with momentum {one.momentum:g}{_at(where)}, the running statistics of '{one.name}' describe only the "
+            "last batch"
         )
     yield Seen(what, where, one.arrived)
 
@@ -150,17 +150,17 @@ def _beginning(run: Run) -> Iterator[Seen]:
         name = f"'{one.name}' ({one.kind})"
         if one.reads == "first":
             yield Seen(
-                f"the loss takes only the first of {one.length} outputs of {name}{_at(where)}, which knows "
-                "nothing of the rest of the sequence",
+                f"the loss uses only the first of {one.length} outputs of {name}{_at(where)}, which does not "
+                "depend on the rest of the sequence",
                 where,
                 1 / one.length,
             )
         else:
             yield Seen(
-                f"the loss takes the outputs of one example of the batch from {name}{_at(where)}: the axes "
+                f"the loss uses the outputs of only one example of the batch from {name}{_at(where)}: the axes "
                 "of batch and time are exchanged",
                 where,
-                advice="Say which axis is the batch.",
+                advice="Declare the axis of the batch.",
                 remedy=f"nn.{one.kind}(..., batch_first=True)",
             )
 
@@ -173,7 +173,7 @@ def _reader(graph: Graph) -> str:
     return ""
 
 
-@error("output without input", "Look for dead units at the end of the model, and for a mean over the batch.")
+@error("output without input", "Look for dead units at the end of the model, or for a mean over the batch.")
 def _constant(run: Run) -> Iterator[Seen]:
     if run.parts.same >= 3 and run.parts.same > 4 * run.parts.varied:
         where = run.calls.line("forward")
@@ -200,8 +200,8 @@ def _rectified(run: Run) -> Iterator[Seen]:
     share = sorted(zeros)[len(zeros) // 2]
     if share > ZEROS:
         what = (
-            f"{maker[0]}{_at(maker[1])} makes {share:.0%} of the predictions exactly 0, and the loss compares them "
-            "with numbers"
+            f"{maker[0]}{_at(maker[1])} sets {share:.0%} of the predictions to exactly 0, and the loss compares them "
+            "with the targets of a regression"
         )
         yield Seen(what, maker[1], share)
 

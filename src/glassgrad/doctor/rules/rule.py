@@ -14,28 +14,28 @@ from glassgrad.doctor.facts import Evidence, Finding
 from glassgrad.doctor.library import Array
 
 SEVERITIES = ("error", "warning", "info")
-"""An error: training cannot work. A warning: it is slower or worse than it has to be. Info: worth knowing."""
+"""Error: training cannot work. Warning: training is slower or worse than it has to be. Info: worth knowing."""
 
 
 AGAINST = {
     "dead units": "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU.",
-    "saturated": "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs.",
-    "vanishing gradient": "Use ReLU or GELU in place of tanh and sigmoid, initial weights that fit (kaiming_normal_; "
+    "saturated": "Draw smaller weights for the layer before it, normalise its input, or scale the inputs of the model.",
+    "vanishing gradient": "Use ReLU or GELU instead of tanh and sigmoid, initial weights that fit (kaiming_normal_; "
     "for tanh xavier_normal_ with gain 5/3), normalisation layers, or connections that skip layers.",
     "exploding gradient": "Clip the gradients (clip_grad_norm_ with 1.0), lower the learning rate, draw smaller "
     "initial weights, or add normalisation layers.",
 }
-"""Advice of rules about one batch and about the steps of a run."""
+"""Advice that rules about one batch share with rules about the steps of a run."""
 GLOROT = "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"
 COHEN = "Cohen et al. (2021), Gradient descent on neural networks typically occurs at the edge of stability"
 
 D = TypeVar("D")
-"""The kind of data that a rule looks at."""
+"""The kind of data that a rule reads."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One observation of a rule: its words, its place, and the number that was compared with the threshold.
+    """One observation of a rule: its text, its place, and the number that was compared with the threshold.
 
     `severity`, `advice` and `remedy` override those of the rule for a milder or special case.
     """
@@ -91,7 +91,7 @@ class Rule(Generic[D]):
 def rule(
     severity: str, name: str, advice: str, remedy: str = "", threshold: float = math.nan, source: str = ""
 ) -> Callable[[Callable[[D], Iterator[Seen | str]]], Rule[D]]:
-    """Make a rule of the decorated function, which yields observations; for the arguments see `Rule`."""
+    """Make a rule from the decorated function, which yields observations; for the arguments see `Rule`."""
     return lambda look: Rule(name, severity, look, advice, remedy, threshold, source)
 
 

@@ -9,43 +9,45 @@ from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, war
 from glassgrad.doctor.run import Run
 
 HIGHEST = {"SGD": 5.0, "SGDMomentum": 5.0, "RMSprop": 0.2, "Adagrad": 2.0, "Lion": 0.1}
-"""Largest rates that are known to train a net; other optimizers, which divide by the gradient, have `_ADAPTIVE`."""
+"""Largest rates that are known to train a net; other optimizers divide by the gradient and use `_ADAPTIVE`."""
 _ADAPTIVE = 0.2
 _OWN_RATE = frozenset({"LBFGS", "Adadelta", "Rprop", "Adafactor", "ASGD", "Muon"})
 
 
 @error(
     "optimizer of another model",
-    "Make the optimizer after the model, from its parameters().",
+    "Make the optimizer from the parameters() of this model.",
     "optimizer = SGD(model.parameters(), lr=0.1)",
 )
 def _foreign(run: Run) -> Iterator[Seen]:
     setup = run.setup
     if setup.foreign and not setup.given:
         what = (
-            f"none of the {setup.foreign} tensors of the optimizer is a parameter of this model: they belong to one "
-            "that was there before it, or to another"
+            f"none of the {setup.foreign} tensors of the optimizer is a parameter of this model: they belong to an "
+            "earlier version of it, or to another model"
         )
         yield Seen(what, setup.built, float(setup.foreign))
 
 
 @warning(
     "parameters without an optimizer",
-    "Give the optimizer all parameters, or freeze those that are not to be trained.",
+    "Give the optimizer all parameters, or freeze those that you do not want to train.",
     "parameter.requires_grad_(False)  # or optimizer.add_param_group({'params': ...})",
 )
 def _not_given(run: Run) -> Iterator[Seen]:
     setup = run.setup
     if setup.not_given and setup.given:
         what = (
-            f"{listed(setup.not_given)}: trainable, and no optimizer has "
+            f"{listed(setup.not_given)}: trainable, but no optimizer has "
             f"{'it' if len(setup.not_given) == 1 else 'them'}"
         )
         yield Seen(what, setup.built, float(len(setup.not_given)))
 
 
 @warning(
-    "layers shared", "Make each layer anew: `[layer] * n` is one layer n times.", "[make_layer() for _ in range(n)]"
+    "layers shared",
+    "Make each layer separately: `[layer] * n` is one layer n times.",
+    "[make_layer() for _ in range(n)]",
 )
 def _shared(run: Run) -> Iterator[Seen]:
     for told in run.setup.shared[:3]:
@@ -54,7 +56,7 @@ def _shared(run: Run) -> Iterator[Seen]:
 
 @info(
     "no seed",
-    "Set a seed before the model is made, so that a run can be repeated.",
+    "Set a seed before you make the model, so that a run can be repeated.",
     "manual_seed(0)",
     source="Bouthillier et al. (2021), Accounting for variance in machine learning benchmarks",
 )
@@ -75,7 +77,7 @@ def _unseeded(run: Run) -> Iterator[Seen]:
 
 @warning(
     "learning rate out of the usual",
-    "Begin with a usual rate and look for a better one by powers of three.",
+    "Start with a usual rate, and vary it by factors of three.",
     source="Bengio (2012), Practical recommendations for gradient-based training, section 2.1.1",
 )
 def _rate_unusual(run: Run) -> Iterator[Seen]:

@@ -24,8 +24,8 @@ from glassgrad.doctor.rules.rule import (
 from glassgrad.doctor.run import Run
 
 VANISHED, AT_FIRST = 4e-4, 1e-4
-"""‖gradient‖ / ‖weights‖ of one matrix against that of another further on, in the middle of the samples, and in the
-first of them: Adam and its kin may grow the gradient again, at the price of the steps until then."""
+"""‖gradient‖ / ‖weights‖ of one matrix relative to that of a later one, as the median of the samples, and in the first
+sample: Adam and similar optimizers may restore the gradient, at the price of the steps until then."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 MOSTLY = 0.5
@@ -36,7 +36,7 @@ ENOUGH = 5
 FAST, SLOW = 0.18, 1e-6
 """‖change‖ / ‖weights‖ of all matrices in one step: above, weights are replaced; below, nothing moves."""
 GROWN, FIRST = 1.4, 4
-"""Growth of all matrices from the first step to the fourth: beside grown matrices a later change looks small."""
+"""Growth of all matrices from the first step to the fourth: relative to grown matrices, a later change looks small."""
 CLIPPED = 0.95
 OPPOSITE = -0.75
 """The median cosine of successive gradients: RMSprop reaches -0.6 in healthy runs."""
@@ -44,9 +44,9 @@ TOO_FAR = 3.0
 """The length of an update relative to the distance to the minimum along it; full batches settle at 2
 (Cohen et al. 2021)."""
 ROUNDING = 1e-6
-"""A gradient relative to all gradients together: a smaller one is made of rounding errors."""
+"""A gradient relative to all gradients together: a smaller one consists of rounding errors."""
 APART = 30.0
-"""A batch that is smaller than the noise scale by this factor: its gradient is nearly all noise."""
+"""The noise scale relative to the size of the batch, above which the gradient is nearly all noise."""
 
 
 def _sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen]]], Callable[[Run], Iterator[Seen]]]:
@@ -92,8 +92,8 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
         share = float(middle[low] / middle[high])
         if share < threshold:
             yield Seen(
-                f"relative to its weights the gradient of {data.parameters[places[low]]} is {middle[low]:.1e}{when}, "
-                f"that of {data.parameters[places[high]]} {middle[high]:.1e}",
+                f"the gradient relative to the weights is {middle[low]:.1e} for {data.parameters[places[low]]}{when}, "
+                f"and {middle[high]:.1e} for {data.parameters[places[high]]}",
                 data.parameters[places[low]],
                 share,
                 pairs(data.steps, ratios[:, low] / ratios[:, high]),
@@ -124,7 +124,7 @@ def _exploding(run: Run, data: MonitorData) -> Iterator[Seen]:
 
 
 def _settled(steps: Array, values: Array) -> Array:
-    """Tell which values are known and after the first steps: averages of squares make the first updates large."""
+    """Return which values are known and after the first steps: averages of squares make the first updates large."""
     return np.isfinite(values) & (steps >= EARLY)
 
 
@@ -138,8 +138,8 @@ def _reaches_too_far(run: Run, data: MonitorData) -> Iterator[Seen]:
     if reach > TOO_FAR:
         curvature = float(np.median(data.curvature[known]))
         yield Seen(
-            f"a step goes {reach:.1f} times as far as the bottom of the loss along it (2 ends as high as it began), "
-            f"where the curvature is {curvature:.3g}",
+            f"a step goes {reach:.1f} times as far as the minimum of the loss along it (at 2, the loss ends as high as "
+            f"it began), where the curvature is {curvature:.3g}",
             run.setup.built,
             reach,
             pairs(data.steps[known], data.update_reach[known]),
@@ -164,15 +164,15 @@ def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
     middle = float(np.median(data.gradient_cosine[known]))
     if middle < OPPOSITE:
         what = (
-            f"the gradient of a step points against that of the step before (cosine {middle:.2f}): the weights jump to "
-            "and fro across a valley"
+            f"the gradient of a step points against that of the step before (cosine {middle:.2f}): the weights jump "
+            "back and forth across a valley"
         )
         yield Seen(what, "", middle, pairs(data.steps[known], data.gradient_cosine[known]))
 
 
 @info(
     "always clipped",
-    "Raise the limit, or lower the rate: with every gradient clipped, its length says nothing.",
+    "Raise the limit, or lower the rate: if every gradient is clipped, its length has no effect.",
     threshold=CLIPPED,
     source="Zhang et al. (2020), Why gradient clipping accelerates training",
 )
@@ -184,15 +184,16 @@ def _clipped(run: Run, data: MonitorData) -> Iterator[Seen]:
     cut = data.total_norm_clipped[known] < data.total_norm[known] * (1 - 1e-3)
     if cut.mean() > CLIPPED:
         what = (
-            f"the gradients are clipped in {cut.mean():.0%} of the steps, from {np.median(data.total_norm[known]):.3g} "
-            f"to {np.median(data.total_norm_clipped[known]):.3g} in the middle: the limit is a learning rate"
+            f"the gradients are clipped in {cut.mean():.0%} of the steps, from a median of "
+            f"{np.median(data.total_norm[known]):.3g} to {np.median(data.total_norm_clipped[known]):.3g}: the limit "
+            "acts as a learning rate"
         )
         yield Seen(what, "", float(cut.mean()), pairs(data.steps[known], data.total_norm[known]))
 
 
 @info(
     "gradients mostly noise",
-    "Larger batches, or gradients summed over several, would bear a higher rate.",
+    "Use larger batches, or sum gradients over several; both allow a higher rate.",
     source="McCandlish et al. (2018), An empirical model of large-batch training",
 )
 def _batch_size(run: Run) -> Iterator[Seen]:
@@ -247,17 +248,17 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
             run.setup.built,
             middle,
             evidence,
-            advice="Lower the learning rate, by powers of three; a healthy step changes about a thousandth.",
+            advice="Lower the learning rate by factors of three; a healthy step changes about a thousandth.",
             remedy="optimizer.param_groups[0]['lr'] /= 10",
             threshold=FAST,
         )
     elif (grown := _growth(data)) > GROWN:
         yield Seen(
-            f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as they began",
+            f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as at the start",
             run.setup.built,
             grown,
             evidence,
-            advice="Lower the learning rate, by powers of three, or warm it up: what the layers began with is lost.",
+            advice="Lower the learning rate by factors of three, or warm it up: the initial weights are lost.",
             remedy="optimizer.param_groups[0]['lr'] /= 10",
             threshold=GROWN,
         )
@@ -268,8 +269,8 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
 
 @error(
     "never updated",
-    "See that the optimizer was made from the parameters of this model, after it was moved or converted, and that the "
-    "change is not lost in rounding.",
+    "Make the optimizer from the parameters of this model after moving or converting it, and check that rounding does "
+    "not absorb the change.",
     "optimizer = SGD(model.parameters(), lr=0.1)",
 )
 @_sampled(3)
@@ -293,7 +294,7 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
 
 @warning(
     "no gradient",
-    "Use the layer in forward(), look for detach(), item() or no_grad() on the way; freeze it if it is meant.",
+    "Use the layer in forward(), or look for detach(), item() or no_grad(); freeze it if you do not train it.",
     "parameter.requires_grad_(False)",
 )
 @_sampled(3)
@@ -324,7 +325,7 @@ def _dead(run: Run) -> Iterator[Seen]:
     for name, dead in run.dead.items():
         if dead.share > MOSTLY and dead.seen >= ENOUGH:
             steps = dead.last - dead.first + 1
-            looked = "" if dead.seen >= steps else f" (of which {dead.seen} were looked at)"
+            looked = "" if dead.seen >= steps else f" (of which {dead.seen} were examined)"
             what = (
                 f"{dead.share:.0%} of the units of '{name}' were zero for each of {dead.examples:,} examples in the "
                 f"{steps:,} steps from {dead.first:,} on{looked}"
@@ -339,8 +340,8 @@ def _saturated(run: Run, data: MonitorData) -> Iterator[Seen]:
     for at, share in enumerate(middle):
         if share > MOSTLY:
             what = (
-                f"{share:.0%} of the outputs of '{data.activations[at]}' lie close to a bound, where it hardly has a "
-                "slope"
+                f"{share:.0%} of the outputs of '{data.activations[at]}' lie close to a bound, where the slope is "
+                "nearly 0"
             )
             yield Seen(what, data.activations[at], float(share), pairs(data.steps, data.activation_saturated[:, at]))
 

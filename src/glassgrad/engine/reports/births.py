@@ -51,7 +51,7 @@ class Origin:
 
 
 def origin_of(node: Node, values: Values, meant: Callable[[Node], bool]) -> Origin | None:
-    """Follow a bad result back to its origin; None if `meant` says that the program wants it."""
+    """Follow a bad result back to its origin; return None if `meant` says that the program intends it."""
     turned: Node | None = None
     if meant(node):
         return None

@@ -26,11 +26,11 @@ from glassgrad.engine.walks import plain_walk
 from glassgrad.ops.core import Array
 
 _TOLD: set[tuple[str, int]] = set()
-"""The lines whose hidden branches were told of: once is enough, a line has several ops and is run in each step."""
+"""The lines whose hidden branches were reported. One report is enough: a line has several ops and runs in each step."""
 _COMPILED = frozenset({"compiled", "compiled_several"})
 """Ops that count such cotangents themselves, and whose programs hold a lock while they run."""
 _FAR = 40
-"""So many frames are looked through for a backward pass."""
+"""The largest number of frames that are searched for a backward pass."""
 
 
 def forget() -> None:

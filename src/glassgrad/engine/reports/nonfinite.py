@@ -19,21 +19,21 @@ from glassgrad.ops.vmap.batched import Batched
 
 # The remedy if an op makes a NaN: from such operands in the forward pass, at its poles in the backward pass.
 ADVICE = {
-    "log": "log(x.clamp(min=eps)), or log_softmax in place of log(softmax)",
-    "log_softmax": "an open entry in each row: a row of -inf has no softmax",
-    "softmax": "an open entry in each row, or torch.finfo(x.dtype).min in place of -inf: a row of -inf has no softmax",
+    "log": "log(x.clamp(min=eps)), or log_softmax instead of log(softmax)",
+    "log_softmax": "keep an open entry in each row: a row of -inf has no softmax",
+    "softmax": "keep an open entry in each row, or torch.finfo(x.dtype).min, not -inf: a row of -inf has no softmax",
     "log2": "log2(x.clamp(min=eps))",
     "log10": "log10(x.clamp(min=eps))",
     "log1p": "log1p(x.clamp(min=-1 + eps))",
-    "sqrt": "sqrt(x.clamp(min=eps)): at 0 its slope is infinite, below it is NaN",
+    "sqrt": "sqrt(x.clamp(min=eps)): its slope at 0 is infinite, and it is NaN below 0",
     "rsqrt": "rsqrt(x.clamp(min=eps))",
     "divide": "x / y.clamp(min=eps), or x / (y + eps), for y that can be 0",
     "reciprocal": "1 / (x + eps), for x that can be 0",
     "power": "x.clamp(min=eps) ** y, for x that can be 0 or negative",
-    "norm": "norm(x + eps): at 0 a norm has no slope",
-    "var": "x.var(dim, correction=0), or more than one element: of one, n - 1 is 0",
+    "norm": "norm(x + eps): the norm has no slope at 0",
+    "var": "x.var(dim, correction=0), or more than one element: with one, n - 1 is 0",
     "atan2": "atan2(y, x + eps), for a point at the origin",
-    "logsumexp": "a finite entry in each row: of -inf alone it is -inf",
+    "logsumexp": "keep a finite entry in each row: the result for a row of -inf is -inf",
     "acos": "acos(x.clamp(-1 + eps, 1 - eps))",
     "asin": "asin(x.clamp(-1 + eps, 1 - eps))",
     "exp": "exp(x.clamp(max=80)), or softmax or logsumexp, which do not overflow",
@@ -42,40 +42,40 @@ ADVICE = {
     "sinh": "sinh(x.clamp(-80, 80))",
     "cosh": "cosh(x.clamp(-80, 80))",
     "atanh": "atanh(x.clamp(-1 + eps, 1 - eps))",
-    "linear": "smaller weights or inputs: the products overflow",
-    "matmul": "smaller operands: their products overflow",
-    "subtract": "a bound on both: the difference of two infinities is NaN",
-    "multiply": "a bound on both: 0 times infinity is NaN",
+    "linear": "use smaller weights or inputs: the products overflow",
+    "matmul": "use smaller operands: their products overflow",
+    "subtract": "bound both operands: the difference of two infinities is NaN",
+    "multiply": "bound both operands: 0 times infinity is NaN",
 }
-# Functions that are made of several ops, and the ops in which theirs may be bad; a report names the function.
+# Functions that consist of several ops; a report names the function instead of the op inside it.
 COMPOSED = {
-    "std": "x.std(dim, correction=0), or more than one element: of one, n - 1 is 0",
-    "logit": "logit(x, eps=1e-6): at 0 and 1 it is infinite",
-    "masked_fill": "torch.finfo(x.dtype).min in place of -inf",
+    "std": "x.std(dim, correction=0), or more than one element: with one, n - 1 is 0",
+    "logit": "logit(x, eps=1e-6): it is infinite at 0 and 1",
+    "masked_fill": "torch.finfo(x.dtype).min instead of -inf",
 }
 # The same if the op that made the operand is known.
 INSTEAD = {
-    ("log", "softmax"): "F.log_softmax(x, dim) in place of log(softmax(x, dim))",
-    ("log", "sigmoid"): "F.logsigmoid(x) in place of log(sigmoid(x))",
-    ("log", "exp"): "x in place of log(exp(x))",
-    ("log", "sum"): "logsumexp(x, dim) in place of log(sum(exp(x))), or a clamp(min=eps) before the log",
+    ("log", "softmax"): "F.log_softmax(x, dim) instead of log(softmax(x, dim))",
+    ("log", "sigmoid"): "F.logsigmoid(x) instead of log(sigmoid(x))",
+    ("log", "exp"): "x instead of log(exp(x))",
+    ("log", "sum"): "logsumexp(x, dim) instead of log(sum(exp(x))), or a clamp(min=eps) before the log",
     ("divide", "norm"): "F.normalize(x, dim), or x / x.norm().clamp(min=eps): the norm of zeros is 0",
     ("divide", "root"): "x / (x.std() + eps): the deviation of equal numbers is 0",
     ("divide", "std"): "x / (x.std() + eps): the deviation of equal numbers is 0",
     ("divide", "sum"): "x / x.sum().clamp(min=eps): a sum may be 0",
-    ("divide", "exp"): "softmax(x, dim) in place of exp(x) / exp(x).sum()",
+    ("divide", "exp"): "softmax(x, dim) instead of exp(x) / exp(x).sum()",
     ("sqrt", "var"): "sqrt(x.var() + eps)",
     ("sqrt", "sum"): "sqrt(x.sum() + eps): the slope of a root is infinite at 0",
-    ("sqrt", "power"): "x.abs() in place of sqrt(x ** 2), or sqrt(x ** 2 + eps)",
-    ("sqrt", "square"): "x.abs() in place of sqrt(x.square()), or sqrt(x.square() + eps)",
+    ("sqrt", "power"): "x.abs() instead of sqrt(x ** 2), or sqrt(x ** 2 + eps)",
+    ("sqrt", "square"): "x.abs() instead of sqrt(x.square()), or sqrt(x.square() + eps)",
 }
 _AXIS = re.compile(r"[-\d(][-\d, ()]*")
 _LONGEST = 40
-"""Characters of an operand's source text that is still shown beside its value."""
+"""The largest number of characters of an operand's source text that is shown beside its value."""
 
 
 def plain(value: Array) -> Array:
-    """Return the numbers of an array or tensor, of one inside `vmap` those of all examples, along its first axes."""
+    """Return the numbers of an array or tensor; inside `vmap`, those of all examples along the first axes."""
     value = value.array if isinstance(value, Tensor) else value
     while type(value) is Batched:
         value = value.value
@@ -202,7 +202,7 @@ class Scaler(Protocol):
 
 
 SCALERS: weakref.WeakSet[Scaler] = weakref.WeakSet()
-"""All scalers there are: while one is at work, gradients that are not finite are a part of it."""
+"""All scalers: while one is active, gradients that are not finite are expected."""
 
 
 def is_scaled() -> bool:

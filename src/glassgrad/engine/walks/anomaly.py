@@ -127,7 +127,7 @@ class Nothing:
 
 @dataclasses.dataclass(frozen=True)
 class Slope:
-    """The rule that made the first bad cotangent of finite numbers: its op, and the numbers at the first bad place."""
+    """The rule that made the first bad cotangent from finite ones: its op, and the numbers at the first bad place."""
 
     node: Node
     kind: str
@@ -192,7 +192,7 @@ class Backward(Observer):
         if node in self._slopes:  # infinities of both signs add up to NaN
             self._raise(self._slopes[node], node, unwrap(parts[0]))
         born = self._known.first
-        self.advice = advice(born.op, _ANY) if born else "look at the data and at what is passed to backward()"
+        self.advice = advice(born.op, _ANY) if born else "look at the data and at the argument of backward()"
         self.raised = errors.NAN_BEFORE_BACKWARD(
             what=f"the gradient of {node.prim.name} at {node.place} was NaN before the rule of that op was applied: "
             "the loss itself held a NaN",
@@ -256,7 +256,7 @@ class Backward(Observer):
         self.advice = (instead(born.node) if born.node is not None else advice(born.op)) or _ANY
         told = f"{born}"
         if origin.held is not None and born is origin.birth:
-            self.advice = "an operand is NaN itself: look where it comes from"
+            self.advice = "an operand is NaN itself: find where it comes from"
             told = f"an operand of {born.op} at {born.place.quoted()} is NaN itself"
         turned = "" if origin.turned is None else f"; {origin.turned}"
         self.raised = errors.NAN_BEFORE_BACKWARD(
@@ -281,7 +281,7 @@ class Backward(Observer):
         if trap and sender is not None:
             told = (
                 f"the cotangent is 0 here, of a branch that {sender.prim.name} did not take, and 0 times an infinite "
-                "slope is NaN. Use safe_where(mask, f, x), which computes f only where it is taken"
+                "slope is NaN. Use safe_where(mask, f, x), which computes f only where the mask is True"
             )
             return Slope(node, kind, count, c.size, index, tuple(operands), g, told, trap=True)
         origin = None
@@ -289,7 +289,7 @@ class Backward(Observer):
             origin = origin_of(node, self._known, self._is_meant)
         told = instead(origin.birth.node or node if origin is not None else node) or _ANY
         if origin is None and any(value is not None and np.isnan(value) for value in operands):
-            told = "an operand is NaN itself: look where it comes from"
+            told = "an operand is NaN itself: find where it comes from"
         return Slope(node, kind, count, c.size, index, tuple(operands), g, told, forward=origin, y=y)
 
     def _raise(self, slope: Slope, last: Node, c: Array) -> None:

@@ -29,7 +29,7 @@ Formula = Callable[..., Array]
 Types = tuple[object, ...]  # (shape, dtype) of an array; a formula gets anything else unchanged
 
 MODULES: dict[str, str] = {}
-"""The compiler's modules for eager ops, by what they make. `compiled` enters their names."""
+"""The compiler's modules for eager ops, by the kind of kernel that they make. `compiled` enters their names."""
 _MOST = 4096  # kernels kept at most
 
 
@@ -105,7 +105,7 @@ kernels = Kernels()
 
 
 WINDOWS = least("formula") / least("convolution or pooling")
-"""How much less work pays for kernels of convolutions and of pooling: they take a fifth of NumPy's time and less."""
+"""The factor by which less work suffices for convolutions and pooling: kernels take at most a fifth of NumPy's time."""
 
 
 def pays(work: float) -> bool:

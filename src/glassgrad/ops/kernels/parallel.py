@@ -146,7 +146,7 @@ shares = Shares()
 # --- large arrays -----------------------------------------------------------------------------------
 
 LARGE = least("sums and joined arrays")
-"""Elements from which on handing a share to a thread takes a fraction of what it saves."""
+"""The number of elements from which passing a share to a thread costs a fraction of the time that it saves."""
 
 # Multiplications of BLAS in the time that NumPy takes for an element: a share pays from half a million of them.
 _WORTH = 40

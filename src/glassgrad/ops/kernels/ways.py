@@ -72,7 +72,7 @@ TABLE: dict[str, Way] = {
     "product with columns": Way(FUNCTION, 16 << 18, "multiplications", "f", "fills 0.9 of tiles", "64-byte vectors"),
     "product with rows": Way(FUNCTION, 32 << 18, "multiplications", "f", "fills 0.9 of tiles", "64-byte vectors"),
 }
-"""By the kind of work. The bounds were measured on the processors of `benchmarks/RESULTS.md`."""
+"""The bounds by the kind of work, measured on the processors of `benchmarks/RESULTS.md`."""
 
 
 def least(work: str) -> int:

@@ -16,13 +16,13 @@ from glassgrad.report.signed import common_edges, shared_out
 from glassgrad.report.thinning import thinned
 
 _CELLS = 24_000
-"""Numbers of one quantity; more layers have fewer columns."""
+"""The largest number of values of one quantity; with more layers, each has fewer columns."""
 _COLUMNS = 48
 """Columns of a histogram."""
 _MOST = 400
-"""Layers that are shown; a larger model has each second, third ... of them left out."""
+"""The largest number of layers shown; of a larger model, only every second, third ... layer is shown."""
 _HISTOGRAMS = 60
-"""Parameters that have one; of more the matrices, evenly chosen."""
+"""The largest number of parameters with a histogram; beyond it, evenly chosen matrices have one."""
 
 
 def layers_of(data: MonitorData) -> dict[str, Any]:

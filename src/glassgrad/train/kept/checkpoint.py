@@ -23,7 +23,7 @@ _KEY = "glassgrad"
 """The only key of the header's metadata; safetensors would write two of them in random order."""
 
 _DEEPEST = 150
-"""Deepest nesting that is read: states have a dozen levels, and all recursive code can handle this many."""
+"""The deepest nesting that is read: states have a dozen levels, and recursive code can handle this many."""
 
 
 class Stateful(Protocol):

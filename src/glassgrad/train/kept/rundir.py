@@ -40,7 +40,7 @@ BEST = "best"
 REPORT = "report.html"
 GRAPH = "step.html"
 STOP = "stop"
-"""A file of this name asks the process that trains to save and stop; it takes the file away."""
+"""A file of this name requests the training process to save and stop; the process then deletes the file."""
 
 _LOCK = ".lock"
 _HELD: set[int] = set()

@@ -22,7 +22,7 @@ from glassgrad.data.atomic import write_atomically
 RUN = "run.json"
 
 _MOST = 100
-"""Sessions that are kept: the first, and the last ones."""
+"""The largest number of sessions that are kept: the first one and the last ones."""
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # The types of a session's entries; glassgrad does not write other entries.
 _KINDS: dict[str, type] = {"from_step": int, "step": int, "command": list}

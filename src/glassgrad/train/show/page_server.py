@@ -27,7 +27,7 @@ from glassgrad.train.show.run_data import run_data
 from glassgrad.train.show.run_page import page_data
 
 SECONDS = 2.0
-"""Between two questions of the page."""
+"""The time between two requests of the page."""
 
 
 class PageServer(ThreadingHTTPServer):

@@ -16,7 +16,7 @@ _INK, _PALE, _ACCENT = "#22577a", "#b9cfdd", "#d1495b"
 
 
 _MOST_DROPS = 5
-"""A learning rate that changes more often than this is a schedule, whose changes are not marked."""
+"""The largest number of changes of the learning rate that are marked; more changes are a schedule."""
 
 
 def draw_loss(

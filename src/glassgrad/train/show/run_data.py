@@ -26,7 +26,7 @@ Array = np.ndarray
 Record = dict[str, Any]
 
 POINTS = 1_500
-"""Points of a curve; longer ones keep the smallest and the largest value of each bucket."""
+"""The largest number of points of a curve; a longer one keeps the smallest and the largest value of each bucket."""
 _PLACES = frozenset({"event", "step", "seconds"})
 
 

@@ -20,7 +20,7 @@ from glassgrad.train.show.diagnosis import run_of
 from glassgrad.train.show.run_data import state_of
 
 _DEEP = 3
-"""Folders within folders that are looked into."""
+"""The depth to which folders are searched."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from glassgrad.compile.plan.schedule import Task
 
 PLANS: tuple[type[ConvPlan], ...] = (Depthwise, MinimalFiltering, Direct, Columns)
-"""All ways to do a convolution, the fastest first: the first one that applies is taken."""
+"""All ways to compute a convolution, the fastest first; the first one that applies is used."""
 
 
 def chosen(shape: Shape) -> type[ConvPlan] | None:

@@ -28,7 +28,7 @@ Role = Literal["result", "input", "weight"]
 _ROLES: dict[str, Role] = {"conv2d": "result", "conv2d_input": "input", "conv2d_weight_parts": "weight"}
 
 Helper = Callable[[str], str]
-"""Adds a function that a text calls NAME to a module and returns its name."""
+"""Adds a function, whose text calls it NAME, to a module and returns its real name."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ _UNROLLED = 4
 _SIZE = "i64"
 
 Turn = Callable[[Builder, str, int, list[Value]], list[Value]]
-"""Code for elements from an offset on: (builder, offset, lanes, sums so far) to sums."""
+"""Writes code for the elements from an offset on: (builder, offset, lanes, previous sums) to sums."""
 
 
 # Words of a share of `inside`: the array objects of g, v and the result, the first element and the count, and the bits

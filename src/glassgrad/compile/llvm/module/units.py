@@ -29,7 +29,7 @@ _PREFIX = "unit_"
 _WORK = re.compile(r"^  store |= load |= f[a-z]+ |<\d+ x |@(?:tile|pack)_", re.MULTILINE)
 
 TRANSLATED: Cache[str, bytes] = Cache("native functions", 8192)
-"""The object code of units, by their names: about a quarter of what the kernels themselves keep in memory."""
+"""The object code of units, by their names: about a quarter of the memory of the kernels themselves."""
 
 
 def object_code(module: Module, machine: Host) -> bytes:

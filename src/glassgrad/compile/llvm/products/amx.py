@@ -28,7 +28,7 @@ from glassgrad.compile.llvm.products.pairs import (
 from glassgrad.compile.llvm.products.tiles import definition, existing, named, place, transposed
 
 ROWS = 16
-"""Rows of a tile; those of B's are pairs of terms."""
+"""Rows of a tile; in a tile of B, each row holds pairs of terms."""
 TERMS = 32
 """Terms in a row of a tile of A."""
 _HEIGHT = 2 * ROWS  # of a block of sums, and of the packed part of A if not all of A is packed

@@ -19,7 +19,7 @@ from glassgrad.compile.llvm.products.tiles import definition, existing, named, p
 LANES = 16
 """Sums in a vector of 64 bytes, and pairs."""
 MOST_TERMS = 1 << 14
-"""Terms for which a panel of B stays in the second-level cache, or near it; more are left to float32."""
+"""The largest number of terms for which a panel of B roughly fits the second-level cache; longer sums use float32."""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def limit_line(outcome: Outcome) -> str:
 
 
 def compile_line(outcome: Outcome) -> str:
-    """Return the time of the first step of a peer that keeps machine code on disk, in the first and a second process."""
+    """Return the time of the first step of a peer that keeps machine code on disk, in a first and a second process."""
     return (
         f"- {outcome.name}: the first step takes {duration(outcome.compiling)} where it is traced and compiled,"
         f" {duration(outcome.compiled)} in a second process"

@@ -1,4 +1,4 @@
-"""What every test shares: one thread per worker, where sample data lies, golden files, and how many workers start."""
+"""Shared by all tests: one thread per worker, the place of sample data, golden files, and the number of workers."""
 
 from __future__ import annotations
 

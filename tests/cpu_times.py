@@ -1,7 +1,7 @@
-"""Write down what each test costs: `make test ARGS="-p tests.cpu_times --cpu-times FILE"`.
+"""Record the cost of each test: `make test ARGS="-p tests.cpu_times --cpu-times FILE"`.
 
-A line of FILE is the processor seconds, children included, of a test's setup, call and teardown and its name; the
-collection of each worker has a line of its own. Seconds of the processor add up to the same on a busy machine.
+A line of FILE contains the processor seconds, children included, of a test's setup, call and teardown, and its name;
+the collection of each worker has a separate line. Processor seconds do not depend on other work of the machine.
 `python tests/cpu_times.py FILE` adds them up.
 """
 

@@ -1,8 +1,9 @@
 """Wide tables of which `make test` runs a part and `make test-slow` the whole.
 
-A table of ops, samples and dtypes grows with the library, a suite that takes longer than six minutes is not run. Of the
-tests named here every n-th case of each op stays in the suite (every n-th case, where a test is not about ops), the
-first one always; the others are marked `slow`. What finds most mistakes a second of its own stays whole.
+A table of ops, samples and dtypes grows with the library, but nobody runs a suite that takes longer than six minutes.
+Of the tests named here, every n-th case of each op stays in the suite (every n-th case if a test is not about ops),
+always including the first one; the others are marked `slow`. Tests that find the most mistakes per second stay
+complete.
 """
 
 from __future__ import annotations

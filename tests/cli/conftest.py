@@ -1,4 +1,4 @@
-"""A working directory of its own for every test of the command line, and a way to call it."""
+"""A separate working directory for every test of the command line, and a way to call it."""
 
 from __future__ import annotations
 

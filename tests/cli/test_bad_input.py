@@ -1,4 +1,4 @@
-"""Every foreseen mistake: one line on stderr, a non-zero exit code, and no file written."""
+"""Every foreseen mistake: one line on stderr, a non-zero exit code, and no written file."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_the_configuration_of_a_run_cut_short(finished: Path, folder: Path, glas
 
 def test_files_of_a_run_in_each_others_place(finished: Path, folder: Path, glassgrad: Call) -> None:
     before = files(folder)
-    refused(folder, glassgrad("sample", "run/state.safetensors"), "holds a checkpoint to go on from, which", before)
+    refused(folder, glassgrad("sample", "run/state.safetensors"), "holds a checkpoint to resume from, which", before)
     shutil.copy(finished / "model.safetensors", finished / "state.safetensors")
     refused(folder, glassgrad("train", "names", "--resume", "run"), "is not a checkpoint that this version", before)
 

@@ -1,4 +1,4 @@
-"""Run directories with a file cut short or a byte changed: each command goes on or says which file is damaged."""
+"""Run directories with a truncated file or a changed byte: each command continues or names the damaged file."""
 
 from __future__ import annotations
 

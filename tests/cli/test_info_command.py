@@ -1,4 +1,4 @@
-"""`glassgrad info`: what a report of a bug should say."""
+"""`glassgrad info`: the facts for a bug report."""
 
 from __future__ import annotations
 

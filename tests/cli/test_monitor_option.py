@@ -1,4 +1,4 @@
-"""`--monitor`: the run stays the same bit for bit, and its directory tells what the gradients did."""
+"""`--monitor`: the run stays the same bit for bit, and its directory records the gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`glassgrad predict` and `glassgrad eval`: trained models at work."""
+"""`glassgrad predict` and `glassgrad eval` with trained models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`glassgrad train digits` and `glassgrad train mnist` as a user meets them."""
+"""`glassgrad train digits` and `glassgrad train mnist`, from a user's view."""
 
 from __future__ import annotations
 

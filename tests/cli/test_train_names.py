@@ -1,4 +1,4 @@
-"""`glassgrad train names` and `glassgrad sample` as a user meets them."""
+"""`glassgrad train names` and `glassgrad sample`, from a user's view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`glassgrad train xor` and `glassgrad train moons` as a user meets them."""
+"""`glassgrad train xor` and `glassgrad train moons`, from a user's view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`glassgrad train text`, and sampling from models of text and of whole words, as a user meets them."""
+"""`glassgrad train text`, and sampling from models of text and of whole words, from a user's view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls whose results' dtypes are compared with PyTorch's, and the table of them in docs/from_pytorch.md.
+"""Calls whose result dtypes are compared with PyTorch's, and their table in docs/from_pytorch.md.
 
 `python -m tests.compat.promotion_calls --write` writes the table anew, from this library alone.
 """

@@ -1,4 +1,4 @@
-"""`--check` lists what a program would stumble over, with the line and the words of the error, and nothing else."""
+"""`--check` lists the lines of a program that would fail, with the text of the error, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.Tensor`, `FloatTensor`, `tensor` of lists of tensors, `Variable` and `grad` take what PyTorch's take."""
+"""`torch.Tensor`, `FloatTensor`, `tensor` of lists of tensors, `Variable` and `grad` accept PyTorch's arguments."""
 
 from __future__ import annotations
 

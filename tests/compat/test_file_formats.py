@@ -1,4 +1,4 @@
-"""`load` tells formats apart by what they are, not by their first byte, and names damaged files whatever is in them."""
+"""`load` recognises formats by their structure, not by the first byte, and names damaged files with any content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grad_fn=<...>` under the name torch: PyTorch's name of what made a tensor, wherever this graph tells it."""
+"""`grad_fn=<...>` under the name torch: PyTorch's name of the op that made a tensor, wherever our graph knows it."""
 
 from __future__ import annotations
 

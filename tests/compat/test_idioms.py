@@ -1,4 +1,4 @@
-"""Short scripts in everyday PyTorch print with glassgrad under the name torch what they print with PyTorch."""
+"""Short scripts in everyday PyTorch print the same under both libraries."""
 
 from __future__ import annotations
 

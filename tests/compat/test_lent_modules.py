@@ -1,4 +1,4 @@
-"""PyTorch's submodules as attributes, while glassgrad has its name; and what a program puts into the package."""
+"""PyTorch's submodules as attributes while glassgrad has its name; and attributes that a program sets on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public name of PyTorch's tensors and of the modules that scripts use is there, or says that it is not."""
+"""Every public name of PyTorch's tensors and of common modules exists, or raises an error that says it is missing."""
 
 from __future__ import annotations
 

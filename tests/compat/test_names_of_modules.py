@@ -1,4 +1,4 @@
-"""Module paths, switches and small habits of PyTorch programs: what they name is there, and means what it should."""
+"""Module paths, switches and small habits of PyTorch programs: their names exist and mean the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that train one model in several processes, under both libraries and by each way to start a process."""
+"""Programs that train one model in several processes, under both libraries and with each start method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dtypes of results under the name torch, held against PyTorch over kinds and dtypes of operands."""
+"""Dtypes of results under the name torch, compared with PyTorch over kinds and dtypes of operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`save` and `load`: what comes back, who else can read it, and what is refused."""
+"""`save` and `load`: the loaded values, other libraries that read the file, and refused objects."""
 
 from __future__ import annotations
 

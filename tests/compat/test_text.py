@@ -1,4 +1,4 @@
-"""What is printed under the name torch: PyTorch's text of tensors, to the letter."""
+"""Printed output under the name torch: exactly PyTorch's text of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files written for PyTorch, run under both libraries from equal weights; and the way they get to run."""
+"""Files written for PyTorch, run under both libraries from equal weights; and the ways to run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch allows and glassgrad refuses elsewhere: writes to saved values through `.data`, pickled models."""
+"""Operations that PyTorch allows and glassgrad refuses elsewhere: writes through `.data`, pickled models."""
 
 from __future__ import annotations
 

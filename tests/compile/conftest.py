@@ -1,4 +1,4 @@
-"""Backend tests compile afresh: their cache is a folder of their own."""
+"""Backend tests compile without earlier entries: their cache is a separate folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs written by hand for tests, and NumPy as their oracle.
+"""Hand-written graphs for tests, and NumPy as their oracle.
 
 `Builder` records what is done to its arrays as a Graph; `interpret` runs a Graph with NumPy's own functions,
 one instruction at a time, so that nothing of the compiler is in the expected values.

@@ -1,4 +1,4 @@
-"""Fetching data: mirrors in their order, checksums, the cache, and no network at all; the server is on this machine."""
+"""Fetching data: mirrors in order, checksums, the cache, and no network; the server is on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""idx files: what is read, and every way in which one can be wrong."""
+"""idx files: reading them, and every way in which one can be wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From words to examples, against the loop that anyone would write."""
+"""From words to examples, against a plain loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digits of a user's own: pictures in folders, arrays in a file, and what is neither."""
+"""A user's own digits: pictures in folders, arrays in a file, and other input."""
 
 from __future__ import annotations
 

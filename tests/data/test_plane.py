@@ -1,4 +1,4 @@
-"""Points in the plane: where they lie without noise, how far with it, and that a line does not divide them."""
+"""Points in the plane: their positions without noise, their spread with it, and that no line separates them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as windows of tokens, and files that are refused."""
+"""A text as windows of tokens, and refused files."""
 
 from __future__ import annotations
 

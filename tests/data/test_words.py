@@ -1,4 +1,4 @@
-"""Reading word lists: what is normalised, and what is refused with which message."""
+"""Reading word lists: normalisation, and refused files with their messages."""
 
 from __future__ import annotations
 

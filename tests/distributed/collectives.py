@@ -1,4 +1,4 @@
-"""A program for several ranks: every collective against NumPy's result, which each rank works out from all inputs."""
+"""A program for several ranks: every collective against NumPy's result, which each rank computes from all inputs."""
 
 from __future__ import annotations
 

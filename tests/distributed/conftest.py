@@ -1,4 +1,4 @@
-"""Run a program on several ranks, with a hard time limit; what needs MPI is skipped where there is none."""
+"""Run a program on several ranks, with a hard time limit; tests that need MPI are skipped without it."""
 
 from __future__ import annotations
 

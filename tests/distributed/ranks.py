@@ -1,4 +1,4 @@
-"""Start a program of this folder on several ranks, under a time limit that nothing outlives."""
+"""Start a program of this folder on several ranks, under a time limit that ends all of them."""
 
 from __future__ import annotations
 

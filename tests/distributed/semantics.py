@@ -1,6 +1,6 @@
-"""One program for two libraries: what DistributedDataParallel leaves in the gradients and buffers, printed.
+"""One program for two libraries: it prints the gradients and buffers after DistributedDataParallel.
 
-``semantics.py torch STORE RANK`` is one of two processes of PyTorch's over gloo; ``semantics.py`` a rank of ours.
+``semantics.py torch STORE RANK`` is one of two PyTorch processes over gloo; ``semantics.py`` is a rank of ours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program for several ranks: batch norm over all ranks, optimizer state spread over them, and each rank's data."""
+"""A program for several ranks: batch norm over all ranks, distributed optimizer state, and each rank's data."""
 
 from __future__ import annotations
 

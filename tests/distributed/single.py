@@ -1,8 +1,8 @@
-"""A program for several ranks: in float32 they train as one rank does; `single.py WAY [OPTIMIZER...]`.
+"""A program for several ranks: in float32 they train like one rank; `single.py WAY [OPTIMIZER...]`.
 
-The measure is that of a user who compares two trainings: for each parameter the largest difference of an element after
-the training, beside the largest weight. A gradient that is zero but for rounding, as of a bias before a batch norm,
-would be left out: Adam and all that divide a gradient by its own size make whole steps of rounding. Here is none.
+The measure compares two trainings: for each parameter the largest difference of an element after the training, beside
+the largest weight. The models have no gradient that is zero up to rounding, such as that of a bias before a batch norm:
+Adam and other optimizers that divide a gradient by its own size would turn rounding errors into whole steps.
 """
 
 from __future__ import annotations

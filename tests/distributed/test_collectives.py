@@ -1,4 +1,4 @@
-"""The collectives on 2 and 4 ranks, in one start each; and alone, without a launcher."""
+"""The collectives on 2 and 4 ranks, in one start each; and in one process, without a launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rank that dies, hangs or raises ends all of them, soon, and is named."""
+"""A rank that dies, hangs or raises an error ends all ranks quickly and is named."""
 
 from __future__ import annotations
 

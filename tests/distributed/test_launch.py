@@ -1,4 +1,4 @@
-"""`glassgrad launch`: what it starts, what it says, and that nothing of it is left."""
+"""`glassgrad launch`: the processes that it starts, its messages, and that it leaves nothing behind."""
 
 from __future__ import annotations
 

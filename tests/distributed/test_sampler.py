@@ -1,4 +1,4 @@
-"""DistributedSampler: PyTorch's indices, and the mode that loses and repeats nothing."""
+"""DistributedSampler: PyTorch's indices, and the mode without lost or repeated examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Trainer` and `glassgrad train` on several ranks: what one process with the same batches does."""
+"""`Trainer` and `glassgrad train` on several ranks: the results of one process with the same batches."""
 
 from __future__ import annotations
 

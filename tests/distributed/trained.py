@@ -1,4 +1,4 @@
-"""Trainings with a `Trainer`, as a user writes them: `mpirun -n 2 python trained.py CASE,CASE FOLDER [STEPS]`."""
+"""Trainings with a `Trainer` in a user's style: `mpirun -n 2 python trained.py CASE,CASE FOLDER [STEPS]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program for several ranks: training under DistributedDataParallel is that of one rank with the whole batch."""
+"""A program for several ranks: training under DistributedDataParallel equals one rank with the whole batch."""
 
 from __future__ import annotations
 

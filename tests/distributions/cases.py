@@ -1,4 +1,4 @@
-"""One row for each distribution: its parameters, and values to ask for."""
+"""One row for each distribution: its parameters, and values to evaluate."""
 
 from __future__ import annotations
 

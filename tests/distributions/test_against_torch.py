@@ -1,4 +1,4 @@
-"""Densities, moments, divergences and their gradients are PyTorch's, in float64; samples are distributed as said."""
+"""Densities, moments, divergences and their gradients equal PyTorch's in float64; samples are distributed correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`biject_to` and `transform_to`: PyTorch's values and volumes, and constraints of one's own."""
+"""`biject_to` and `transform_to`: PyTorch's values and volumes, and user-defined constraints."""
 
 from __future__ import annotations
 

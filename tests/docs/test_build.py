@@ -1,4 +1,4 @@
-"""The pages that are made from the code: nothing is missing, and the table of ops claims nothing that is not so."""
+"""The pages generated from the code: nothing is missing, and the table of ops makes no false claim."""
 
 from __future__ import annotations
 

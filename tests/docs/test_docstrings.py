@@ -1,4 +1,4 @@
-"""What the docstrings of public functions and classes say: each argument, and what their own code raises."""
+"""The content of docstrings of public functions and classes: each argument, and the errors that their code raises."""
 
 from __future__ import annotations
 

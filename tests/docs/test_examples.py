@@ -1,4 +1,4 @@
-"""Every example in the documentation and in the docstrings runs and prints what it says."""
+"""Every example in the documentation and in the docstrings runs and prints the shown output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that show what code prints show what it prints today."""
+"""Pages that show printed output show the current output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guides that are notebooks, too: their cells are run as a notebook runs them, and show what the pages show.
+"""The guides that are also notebooks: their cells run as in a notebook, and show the output of the pages.
 
 So tests/docs/test_examples.py leaves them out.
 """

@@ -1,4 +1,4 @@
-"""The sources of the site: every public name and page is in it, every link leads somewhere, and a page can be built."""
+"""The sources of the site: they include every public name and page, every link works, and a page can be built."""
 
 from __future__ import annotations
 

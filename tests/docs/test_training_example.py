@@ -1,4 +1,4 @@
-"""The script in examples/training does what its first lines say."""
+"""The script in examples/training does what its docstring promises."""
 
 from __future__ import annotations
 

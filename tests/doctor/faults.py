@@ -1,11 +1,11 @@
-"""Faults planted in healthy trainings, and healthy ones: `python -m tests.doctor.faults` prints what the doctor finds.
+"""Faults planted in healthy trainings, and healthy ones: `python -m tests.doctor.faults` prints the doctor's findings.
 
     python -m tests.doctor.faults [HALF] [SEED] [WORDS] [--seeds N] [--keep FILE] [--table]
 
-Each fault lists the findings that name it: one of them, as a warning or an error, is what counts as found (as worth
-knowing, where a fault says so). Thresholds were set on the trainings of the one half, the table of the documentation is
-made with those of the other. WORDS choose runs by their names, `--seeds 3` takes the two seeds after SEED too, and
-`--keep` goes on where a file of results ends.
+Each fault lists the findings that name it: the fault counts as found if one of them is a warning or an error (or an
+info, if the fault says so). Thresholds were set on the trainings of one half; the table of the documentation is made
+with those of the other. WORDS select runs by their names, `--seeds 3` also runs the two seeds after SEED, and `--keep`
+continues at the end of a file of results.
 """
 
 from __future__ import annotations

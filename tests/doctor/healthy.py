@@ -1,4 +1,4 @@
-"""Trainings in which nothing is wrong, in several depths, widths, activations, optimizers and presets."""
+"""Healthy trainings, in several depths, widths, activations, optimizers and presets."""
 
 from __future__ import annotations
 

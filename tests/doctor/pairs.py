@@ -1,4 +1,4 @@
-"""The same small networks in our library and in PyTorch, with equal weights, and one batch for both."""
+"""The same small networks in our library and in PyTorch, with equal weights and one common batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small models for trainings that the doctor is tried on, by the names that both libraries have."""
+"""Small models for trainings that test the doctor, with names that both libraries have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first number that is not finite: op, line, operands and remedy are those of its birth, however the step runs."""
+"""The first number that is not finite: the finding names its op, line, operands and remedy, however the step runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check-up of one batch: each thing that can be wrong is found, in both libraries, and nothing where nothing is."""
+"""The check-up of one batch: it finds each possible fault, in both libraries, and nothing in a healthy batch."""
 
 from __future__ import annotations
 

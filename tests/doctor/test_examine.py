@@ -1,4 +1,4 @@
-"""`examine` and `examine_data`: the experiments before training, in both libraries, and that they restore the model."""
+"""`examine` and `examine_data`: the experiments before training, in both libraries; they restore the model."""
 
 from __future__ import annotations
 

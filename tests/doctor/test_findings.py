@@ -1,4 +1,4 @@
-"""A watch shows its findings wherever it is shown; each finding has a stable name, and a place in the docs."""
+"""A watch shows its findings everywhere; each finding has a stable name and a section in the docs."""
 
 from __future__ import annotations
 

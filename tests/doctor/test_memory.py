@@ -1,4 +1,4 @@
-"""`memory`: bytes saved for the backward pass by line, graphs that grow, and that the steps are undone."""
+"""`memory`: bytes saved for the backward pass by line, growing graphs, and that the steps are undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GradientMonitor: when it looks, what it costs, what it leaves behind, and the file it keeps."""
+"""GradientMonitor: the sampled steps, the cost, no lasting change, and the written file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The origin of a NaN: each stage of a step, and nothing changed by looking."""
+"""The origin of a NaN: each stage of a step; the search changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of the documentation is that of the results that are kept."""
+"""The table of the documentation equals the stored results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about the first steps of a run, and units that are at rest, on data that are made up for them."""
+"""Rules about the first steps of a run, and dead units, on made-up data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`watch`: what it hears of a loop in each library, that it names what is wrong, and that it changes nothing."""
+"""`watch`: the events of a loop in each library, the named faults, and that it changes nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Small trainings in our library and in PyTorch, healthy as they stand, with places where a fault can be planted.
+"""Small trainings in our library and in PyTorch, healthy by default, with places where a fault can be planted.
 
-The doctor's thresholds were set on `TUNING` and its kin; the table is made with `REPORTING`: in the same roles other
-models, data, optimizers and rates. All but `TUNING` were reported once and showed rules that were too keen or too shy;
-what is looked at to mend a rule is reported no more.
+The doctor's thresholds were set on `TUNING` and similar trainings; the table is made with `REPORTING`: other models,
+data, optimizers and rates in the same roles. All but `TUNING` were reported once and showed rules that were too strict
+or too weak; trainings that were used to mend a rule are no longer reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Anomaly mode names the op and the line at which a NaN is born, and changes nothing while there is none."""
+"""Anomaly mode names the op and the line of the first NaN, and changes nothing without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of complex tensors: PyTorch's convention wherever a user meets one."""
+"""Gradients of complex tensors: PyTorch's convention everywhere."""
 
 from __future__ import annotations
 

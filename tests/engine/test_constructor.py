@@ -1,4 +1,4 @@
-"""`Tensor(...)` itself, which reads whole numbers as sizes, as PyTorch's does."""
+"""`Tensor(...)` itself, which reads whole numbers as sizes, like PyTorch."""
 
 from __future__ import annotations
 

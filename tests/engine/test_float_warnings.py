@@ -1,4 +1,4 @@
-"""NumPy's floating-point warnings name the user's line, and a NaN from a branch that `where` left is recognised."""
+"""NumPy's floating-point warnings name the user's line; a NaN from a branch that `where` did not take is recognised."""
 
 from __future__ import annotations
 

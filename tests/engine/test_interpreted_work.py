@@ -1,4 +1,4 @@
-"""What the interpreter does in an eager step, counted: small networks spend their time on it."""
+"""The work of the interpreter in an eager step, counted: it dominates the time of small networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache in memory: its bound, its order of eviction, its list, and what a forked child begins with."""
+"""The cache in memory: its bound, its order of eviction, its list, and its content in a forked child."""
 
 from __future__ import annotations
 

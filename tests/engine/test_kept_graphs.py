@@ -1,4 +1,4 @@
-"""A graph that is kept for somebody who may want to walk it once more, and freed afterwards."""
+"""A graph that is kept for a possible second walk, and freed afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of PyTorch's tensor factories about memory: accepted if they ask for the only kind, else refused."""
+"""Arguments about memory in PyTorch's tensor factories: accepted for the only supported kind, otherwise refused."""
 
 from __future__ import annotations
 

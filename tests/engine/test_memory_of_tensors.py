@@ -1,4 +1,4 @@
-"""Storages, tensors that get other memory, random fills and hooks after a gradient: PyTorch is the oracle."""
+"""Storages, tensors with replaced memory, random fills and hooks after a gradient: PyTorch is the oracle."""
 
 from __future__ import annotations
 

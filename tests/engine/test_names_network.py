@@ -1,4 +1,4 @@
-"""The names network in its chunked form: 26 intermediates, the gradient of each held against PyTorch's."""
+"""The names network in its chunked form: 26 intermediates, the gradient of each compared with PyTorch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of objects: whole, escaped, and short where they are large."""
+"""The display of objects in a notebook: complete, escaped, and short for large ones."""
 
 from __future__ import annotations
 

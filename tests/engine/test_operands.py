@@ -1,4 +1,4 @@
-"""Operators with other operands than tensors: NumPy's array-likes are taken, the rest is left to the other class."""
+"""Operators with operands other than tensors: NumPy's array-likes are accepted, the rest is left to the other class."""
 
 from __future__ import annotations
 

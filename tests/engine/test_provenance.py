@@ -1,4 +1,4 @@
-"""Where an op was called: exact places and names, at a cost that does not show."""
+"""The place of an op's call: exact lines and names, at negligible cost."""
 
 from __future__ import annotations
 

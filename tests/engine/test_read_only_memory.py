@@ -1,4 +1,4 @@
-"""Memory that cannot be written to: an error that names the parameter, or the function, and the user's line."""
+"""Memory that cannot be written to: an error names the parameter, or the function, and the user's line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`x.unsqueeze_(0)` and related methods: the tensor itself changes its shape, as in PyTorch, for all its holders."""
+"""`x.unsqueeze_(0)` and related methods: the tensor itself changes its shape for all its holders, as in PyTorch."""
 
 from __future__ import annotations
 

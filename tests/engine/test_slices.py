@@ -1,4 +1,4 @@
-"""Cotangents of slices meet in one array: against sums of whole arrays, and without any such array."""
+"""Cotangents of slices accumulate in one array: against sums of whole arrays, and without such arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots: everything that is given is as it was, and nothing else is written."""
+"""Snapshots: all given objects are restored, and nothing else is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tape: order, accumulation, freeing, and PyTorch's rules for who keeps a gradient."""
+"""The tape: order, accumulation, freeing, and PyTorch's rules for kept gradients."""
 
 from __future__ import annotations
 

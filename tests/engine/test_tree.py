@@ -1,4 +1,4 @@
-"""Trees: what is taken apart comes together again, whatever the containers, in both ways of walking them."""
+"""Trees: flattened containers are rebuilt, for all kinds of containers and both ways of walking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way to walk a graph, with hooks on it, against PyTorch: leaves, some of them, results, differentiable."""
+"""Every way to walk a graph, with hooks on it, against PyTorch: all leaves, some leaves, results, differentiable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second walk over a shared graph gives the right gradient or the error that says where it was freed: never None."""
+"""A second walk over a shared graph gives the right gradient, or an error with the line of freeing: never None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backward walk as it reads and as it is written out for training give the same bits; observers see all of it."""
+"""The readable backward walk and its version for training give the same bits; observers see the whole walk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walks through fused primitives and out of vmap: at every order the derivatives of what they are made of."""
+"""Walks through fused primitives and out of vmap: derivatives of every order equal those of the unfused ops."""
 
 from __future__ import annotations
 

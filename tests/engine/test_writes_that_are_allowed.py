@@ -1,4 +1,4 @@
-"""Which values may be overwritten before the backward pass: those that PyTorch lets a program overwrite, at least."""
+"""Values that may be overwritten before the backward pass: at least those that PyTorch allows."""
 
 from __future__ import annotations
 

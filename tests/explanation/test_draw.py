@@ -1,4 +1,4 @@
-"""`draw`: the data, where the boxes stand, and the text that comes out, for each kind of thing that can be drawn."""
+"""`draw`: the data, the places of the boxes, and the text, for each kind of object that can be drawn."""
 
 from __future__ import annotations
 

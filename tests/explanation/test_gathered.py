@@ -1,4 +1,4 @@
-"""The modules in a drawing of a tensor: those of a call of the model, as far as the tape shows them."""
+"""The modules in a drawing of a tensor: those of a call of the model, as far as the tape records them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: the same numbers, far less memory, and errors when the second run is not the first."""
+"""Checkpoints: the same numbers, far less memory, and errors if the second run differs from the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes through masks whose numbers are not known yet, and `as_strided` under vmap, against eager PyTorch."""
+"""Writes through masks whose numbers are unknown so far, and `as_strided` under vmap, against eager PyTorch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every primitive under every transform: forward mode, second order, vmap; the registry says what to call.
 
-Forward mode is held against reverse mode by <g, J t> = <Jt g, t>, second order against central differences
-of the first, and vmap against a loop over the examples.
+Forward mode is compared with reverse mode by <g, J t> = <Jt g, t>, second order with central differences of the
+first, and vmap with a loop over the examples.
 """
 
 from __future__ import annotations

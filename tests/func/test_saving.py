@@ -1,4 +1,4 @@
-"""saved_tensors_hooks: what passes through them, and what does not."""
+"""saved_tensors_hooks: the tensors that pass through them, and the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transforms one by one: what they return, containers, aux, and the errors of those who call them wrongly."""
+"""The single transforms: their results, containers, aux, and the errors of wrong calls."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Views of views, copies and detached tensors, written in place: eager, compiled and under vmap, against PyTorch.
 
-What a write reaches depends on whether a tensor is a view or a copy, and inside a transform no memory says so.
+The effect of a write depends on whether a tensor is a view or a copy; inside a transform, no memory shows the
+difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""vmap: axes, containers, chunks, randomness, per-example gradients, and what it refuses."""
+"""vmap: axes, containers, chunks, randomness, per-example gradients, and refused calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that write in place, under every transform: the numbers of their twins without writes, or a refusal."""
+"""Functions that write in place, under every transform: the numbers of the same functions without writes, or errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Run random programs by every interpreter and compare: `python -m tests.fuzz.check FIRST LAST [autocast]`.
 
-A line of JSON says how each program did. Programs run in the process that is asked, which a wrong one may end; whoever
-asks (`tests/fuzz/test_programs.py`) starts another process after it.
+A line of JSON reports the result of each program. Programs run in this process, which a wrong program may end; the
+caller (`tests/fuzz/test_programs.py`) then starts another process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Random programs of 5 to 40 statements on small tensors, which PyTorch can run as well.
+"""Random programs of 5 to 40 statements on small tensors, which PyTorch can also run.
 
 A program is a list of statements on a growing list of values: elementwise functions, reductions, views, expanded and
-empty axes, products, and writes in place to a copy or through a view of it. It is made from a seed while it runs on
-our eager mode, because which statement fits depends on the shapes there are; afterwards it is data.
+empty axes, products, and writes in place to a copy or through a view of it. It is generated from a seed while it runs
+in our eager mode, because the possible statements depend on the present shapes; afterwards it is data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files cut short, and files with one byte changed: every reader says so, and no model is left half loaded."""
+"""Truncated files, and files with one changed byte: every reader raises an error, and no model is partly loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs in child processes, so that one that ends its process is a failure and not the end of the suite."""
+"""Random programs in child processes, so that a crash is a failed test and not the end of the suite."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Calls of NumPy's functions with their whole signatures: every keyword, with all meaningful values.
 
-`TABLE` holds for each function its positional arguments, in several versions, and for each keyword what may be there.
+`TABLE` lists for each function its positional arguments, in several versions, and for each keyword its possible values.
 An ndarray among the positional ones becomes a tensor.
 """
 

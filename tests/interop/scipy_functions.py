@@ -1,6 +1,6 @@
-"""Runs functions of SciPy on tensors and prints what became of each as JSON.
+"""Run functions of SciPy on tensors and print the outcomes as JSON.
 
-In a process of its own, because SciPy decides when it is imported whether it works with other libraries' arrays.
+It runs in a separate process, because SciPy decides at its import whether it works with other libraries' arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every name of the array-API standard (2024.12) is there, and what is called with its own arguments gives NumPy's."""
+"""Every name of the array-API standard (2024.12) exists, and calls by the standard give NumPy's results."""
 
 from __future__ import annotations
 

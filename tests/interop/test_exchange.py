@@ -1,4 +1,4 @@
-"""Tensors beside other libraries: DLPack, pickle, copy, einops, the array API."""
+"""Tensors and other libraries: DLPack, pickle, copy, einops, the array API."""
 
 from __future__ import annotations
 

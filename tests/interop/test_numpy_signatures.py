@@ -1,7 +1,7 @@
 """NumPy's functions on tensors, with every keyword and all kinds of axes: NumPy is the oracle (`numpy_calls.py`).
 
-What NumPy computes, a tensor gives as well; one that requires a gradient may be refused, with an error that says so.
-What NumPy refuses is refused.
+A tensor gives NumPy's results; a tensor that requires a gradient may be refused, with an error that says so. Calls that
+NumPy refuses are refused.
 """
 
 from __future__ import annotations

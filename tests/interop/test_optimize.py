@@ -1,4 +1,4 @@
-"""`optimize.minimize`: known minima, SciPy's own answers with derivatives by hand, containers, constraints."""
+"""`optimize.minimize`: known minima, SciPy's results with hand-written derivatives, containers, constraints."""
 
 from __future__ import annotations
 

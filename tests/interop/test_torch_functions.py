@@ -1,4 +1,4 @@
-"""PyTorch's functions with our tensors: calls of our functions of the same names."""
+"""PyTorch's functions with our tensors: they call our functions of the same names."""
 
 from __future__ import annotations
 

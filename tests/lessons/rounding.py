@@ -1,8 +1,8 @@
 """Lessons with other roundings: their first numbers are moved by an ulp, as another processor moves later ones.
 
-A training that is near chaos makes a large difference of it, so what a lesson checks has to hold for all of them.
-`python -m tests.lessons.rounding 13 15` says which checks of these lessons fail, and which printed lines differ; with
-`--once` they run as they are, for the products of another processor (`OPENBLAS_CORETYPE`).
+A nearly chaotic training turns this into a large difference, so the checks of a lesson have to hold for all roundings.
+`python -m tests.lessons.rounding 13 15` prints the failing checks of these lessons and the differing lines of output;
+with `--once` the lessons run unchanged, for the products of another processor (`OPENBLAS_CORETYPE`).
 """
 
 from __future__ import annotations

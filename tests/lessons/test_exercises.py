@@ -1,4 +1,4 @@
-"""Every exercise is solved by a hidden solution, and refuses typical mistakes, each with the right hint."""
+"""A hidden solution solves every exercise; typical mistakes are refused, each with the right hint."""
 
 from __future__ import annotations
 

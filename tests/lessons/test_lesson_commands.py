@@ -1,4 +1,4 @@
-"""`glassgrad lesson` and `glassgrad exercise` as a learner meets them, in a terminal and as notebooks."""
+"""`glassgrad lesson` and `glassgrad exercise` from a learner's view, in a terminal and as notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every lesson runs to its check, and the pages in the documentation are made from the lessons as they are."""
+"""Every lesson runs to its check, and the pages in the documentation come from the current lessons."""
 
 from __future__ import annotations
 

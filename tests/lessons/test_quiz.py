@@ -1,4 +1,4 @@
-"""The quiz: its questions, and what is shown when."""
+"""The quiz: its questions, and the order of its output."""
 
 from __future__ import annotations
 

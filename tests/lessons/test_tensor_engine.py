@@ -1,4 +1,4 @@
-"""The engine that lesson 12 writes gives the gradients of the library, in as few lines as its title says."""
+"""The engine of lesson 12 gives the gradients of the library, in the number of lines of its title."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry's test does not see: protocols, modes, state, edges, dtypes, and real training."""
+"""Details beyond the registry's test: protocols, modes, state, edges, dtypes, and real training."""
 
 from __future__ import annotations
 

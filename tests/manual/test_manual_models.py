@@ -1,4 +1,4 @@
-"""The networks of the training commands by hand: the same numbers as the engine's, and a whole step at a fair speed."""
+"""The hand-written networks of the training commands: the engine's numbers, and a whole step at a fair speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers by hand wherever modules go: trainer, clipping, accumulation, monitor, check-up, checkpoints, gradcheck."""
+"""Hand-written layers wherever modules are accepted: trainer, clipping, monitor, check-up, checkpoints, gradcheck."""
 
 from __future__ import annotations
 

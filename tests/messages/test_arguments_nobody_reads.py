@@ -1,4 +1,4 @@
-"""Arguments that were accepted and had no effect: they have it now, or are refused."""
+"""Arguments that were accepted without effect: they now have an effect or are refused."""
 
 from __future__ import annotations
 

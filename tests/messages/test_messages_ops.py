@@ -1,4 +1,4 @@
-"""Messages about ops, each from the situation that users run into: what was given, expected, where, what next."""
+"""Messages about ops, each from a typical situation: the given and the expected value, the place, the next step."""
 
 from __future__ import annotations
 

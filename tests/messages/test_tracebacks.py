@@ -1,4 +1,4 @@
-"""What is left of a traceback where an error is shown: the user's lines and the message."""
+"""The traceback that is shown for an error: the user's lines and the message."""
 
 from __future__ import annotations
 

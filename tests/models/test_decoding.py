@@ -1,4 +1,4 @@
-"""Drawing tokens: the choice of one against probabilities worked out by hand, and caches against none."""
+"""Drawing tokens: the choice of one against probabilities computed by hand, and caches against no cache."""
 
 from __future__ import annotations
 

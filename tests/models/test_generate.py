@@ -1,4 +1,4 @@
-"""`GPT.generate` against a loop that keeps nothing: all that is seen is read again for every token, eagerly."""
+"""`GPT.generate` against a loop without a cache, which reads all tokens again for every token, eagerly."""
 
 from __future__ import annotations
 

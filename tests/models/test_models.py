@@ -1,4 +1,4 @@
-"""The models themselves: sizes, first weights, agreement with PyTorch, and what depends on what."""
+"""The models: sizes, initial weights, agreement with PyTorch, and dependencies of outputs on inputs."""
 
 from __future__ import annotations
 

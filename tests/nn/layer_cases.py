@@ -1,4 +1,4 @@
-"""Calls of every layer: what the tests that compare with PyTorch iterate over."""
+"""Calls of every layer, for the tests that compare with PyTorch."""
 
 from __future__ import annotations
 

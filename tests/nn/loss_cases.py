@@ -1,4 +1,4 @@
-"""Calls of every loss with its options: what the tests that compare with PyTorch iterate over."""
+"""Calls of every loss with its options, for the tests that compare with PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users give that cannot be right: the message names it, and nothing has changed."""
+"""Invalid input: the message names it, and nothing has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisations of rows that hardly vary, in half precision: 1 / std**3 is beyond 65504, their gradients are not."""
+"""Normalisations of nearly constant rows in half precision: 1 / std**3 exceeds 65504, their gradients do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers and losses in native code, under checkpoint and under vmap: what they compute eagerly."""
+"""Layers and losses in native code, under checkpoint and under vmap: their eager results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch cannot be asked about one layer at a time: randomness, packing, rotation, transforms, summary."""
+"""Properties beyond the comparison of single layers: randomness, packing, rotation, transforms, summary."""
 
 from __future__ import annotations
 

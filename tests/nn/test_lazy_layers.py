@@ -1,4 +1,4 @@
-"""Layers that learn their number of inputs, and the batch norm of several processes: against PyTorch's."""
+"""Layers that infer their number of inputs, and batch norm over several processes: against PyTorch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever looks at a model in another mode leaves every module of it in the mode it was in."""
+"""Functions that run a model in another mode restore the mode of every module."""
 
 from __future__ import annotations
 

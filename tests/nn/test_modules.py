@@ -1,4 +1,4 @@
-"""Modules: state, containers, hooks, modes, copies, and what they say when something is wrong."""
+"""Modules: state, containers, hooks, modes, copies, and their error messages."""
 
 from __future__ import annotations
 

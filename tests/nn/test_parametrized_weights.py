@@ -1,4 +1,4 @@
-"""Weights that are computed from others: PyTorch's state, numbers and gradients, eager, compiled, copied and undone."""
+"""Weights computed from others: PyTorch's state, numbers and gradients, eager, compiled, copied and undone."""
 
 from __future__ import annotations
 

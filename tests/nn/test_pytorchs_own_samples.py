@@ -1,4 +1,4 @@
-"""The samples that PyTorch tests its own layers and optimizers with, as far as both libraries have them."""
+"""PyTorch's own test samples of layers and optimizers, as far as both libraries have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exported model run by onnxruntime: what the tests of the format share."""
+"""Run an exported model with onnxruntime, for all tests of the format."""
 
 from __future__ import annotations
 

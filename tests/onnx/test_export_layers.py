@@ -1,4 +1,4 @@
-"""Every layer of `nn`, run by onnxruntime and loaded again, all in one model; some read numbers and are refused."""
+"""Every layer of `nn`, run by onnxruntime and loaded again, all in one model; layers that read numbers are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole models: exported, run by onnxruntime, compared; other sizes of the axes that vary; refusals."""
+"""Whole models: exported, run by onnxruntime, compared; other sizes of the variable axes; refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every primitive is asked for its ONNX form; those that have one compute the same in onnxruntime."""
+"""The ONNX form of every primitive: those that have one compute the same in onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX files as modules: what we, PyTorch and scikit-learn write; fine-tuning; damaged and hostile files."""
+"""ONNX files as modules: files of ours, PyTorch and scikit-learn; fine-tuning; damaged and hostile files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Compare a function of ours with one of PyTorch's: values and gradients from the same inputs, in float64.
 
-What is computed in float32 is held against the truth in float64 (`near_truth`), not against another library's rounding,
-which changes from processor to processor.
+Results in float32 are compared with the truth in float64 (`near_truth`), not with another library's rounding, which
+depends on the processor.
 """
 
 from __future__ import annotations

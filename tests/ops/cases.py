@@ -1,4 +1,4 @@
-"""Sample calls of every primitive in the registry: what the generic tests iterate over."""
+"""Sample calls of every primitive in the registry, for the generic tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of each function that takes complex numbers, and the same in PyTorch where it is written otherwise.
+"""A call of each function that accepts complex numbers, and PyTorch's form of the call if it differs.
 
 `m`, `F` and `linalg` are the namespaces of either library; z and w are complex matrices, b and c batches of them, v is
 a vector, p Hermitian and positive definite, i and ij are places, k is a mask, r real.

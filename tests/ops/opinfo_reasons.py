@@ -1,6 +1,6 @@
-"""Where ops differ from PyTorch in other dtypes than float64, and why; `opinfo.REASONS` has those of float64.
+"""The reasons for differences from PyTorch in dtypes other than float64; `opinfo.REASONS` has those of float64.
 
-`LACKING` has the entries of PyTorch's table that are no ops here, and why.
+`LACKING` has the entries of PyTorch's table that are not ops here, with the reasons.
 """
 
 from __future__ import annotations

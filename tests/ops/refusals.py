@@ -1,6 +1,6 @@
-"""Calls of ops with good and bad arguments in all combinations: what PyTorch refuses, and what it takes.
+"""Calls of ops with good and bad arguments in all combinations: PyTorch refuses some and accepts others.
 
-`TABLE` holds for each op a function of a library and its arguments, and for each argument what may stand there. An
+`TABLE` lists for each op a function of a library and its arguments, and for each argument its possible values. An
 ndarray becomes a tensor of the library.
 """
 

@@ -1,4 +1,4 @@
-"""The measure of float32 results against the truth: it passes what rounds once, and fails what is off."""
+"""The comparison of float32 results with the truth: it accepts a single rounding and rejects a larger error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Every op that PyTorch has samples for, under both libraries' autocast: dtypes, values and gradients.
 
-Nothing is listed here but differences: an op that comes to a list of `autocasting` is run because PyTorch's table of
-samples has it.
+Only differences are listed here: a new op in a list of `autocasting` runs as soon as PyTorch's table of samples has it.
 """
 
 from __future__ import annotations

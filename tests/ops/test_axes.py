@@ -1,4 +1,4 @@
-"""Small helpers about shapes, axes and fills that several op files share, against NumPy and PyTorch."""
+"""Small helpers for shapes, axes and fills that several op files share, against NumPy and PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtype bfloat16: PyTorch's promotion and rounding, float32 inside of ops and their rules, files, refusals."""
+"""The dtype bfloat16: PyTorch's promotion and rounding, float32 inside ops and their rules, files, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large arrays use other code paths than small ones: blocks, and float32 forms of special functions. Both agree."""
+"""Large arrays use code paths that small ones do not: blocks, and float32 forms of special functions. Both agree."""
 
 from __future__ import annotations
 

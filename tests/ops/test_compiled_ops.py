@@ -1,4 +1,4 @@
-"""Eager ops that native code computes where there is enough to do: they agree with PyTorch, and fall back to NumPy."""
+"""Eager ops that run as native code if there is enough work: they agree with PyTorch, and fall back to NumPy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Complex numbers in every op of the registry: right, by finite differences, or refused.
 
-An entry that says `takes_complex` is called on complex samples; its gradient, its tangent and its second derivatives
-are held against differences of its values, with real and imaginary parts as the variables. Any other has to refuse.
+An entry with `takes_complex` is called on complex samples; its gradient, its tangent and its second derivatives are
+compared with differences of its values, with real and imaginary parts as the variables. All other entries must refuse.
 """
 
 from __future__ import annotations

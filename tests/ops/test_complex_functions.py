@@ -1,6 +1,6 @@
 """Complex numbers in public functions: values and gradients are PyTorch's, or the function refuses them.
 
-`complex_calls` holds a call of each function that takes them. A function that a file marks has to be in it.
+`complex_calls` contains a call of each function that accepts them, including every function that a file marks.
 """
 
 from __future__ import annotations

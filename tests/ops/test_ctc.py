@@ -1,4 +1,4 @@
-"""CTC against its definition: the sum over all paths of labels and blanks, one after the other."""
+"""CTC against its definition: the sum over all paths of labels and blanks."""
 
 from __future__ import annotations
 

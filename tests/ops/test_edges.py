@@ -1,4 +1,4 @@
-"""Zeros, infinities, NaN and huge numbers: PyTorch's values and gradients are the reference, exceptions are named."""
+"""Zeros, infinities, NaN and huge numbers: PyTorch's values and gradients are the reference; exceptions are listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of elementwise ops where one formula hands over to another: ties, plain numbers, small and complex ones.
+"""Rules of elementwise ops at the border between two formulas: ties, plain numbers, small and complex ones.
 
 PyTorch is the oracle, with gradients of gradients: a second walk sends tensors where the first one sends arrays.
 """

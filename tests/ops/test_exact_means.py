@@ -1,4 +1,4 @@
-"""Means that a norm or a variance centres by: of constants nothing but 0 is left, and of large offsets the truth."""
+"""Means in norms and variances: constants give exactly 0, and large offsets the true value."""
 
 from __future__ import annotations
 

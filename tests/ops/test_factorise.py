@@ -1,4 +1,4 @@
-"""LU, eigenvalues of general matrices, the exponential and the factors that do not raise, against PyTorch."""
+"""LU, eigenvalues of general matrices, the exponential and the factors that raise no error, against PyTorch."""
 
 from __future__ import annotations
 

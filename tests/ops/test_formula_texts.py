@@ -1,4 +1,4 @@
-"""The formulas and derivatives that the table states as text, evaluated: they are the forwards and the rules."""
+"""The text formulas and derivatives of the table, evaluated: they equal the forwards and the rules."""
 
 from __future__ import annotations
 

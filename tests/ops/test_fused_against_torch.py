@@ -1,7 +1,7 @@
-"""Fused ops and what they are made of, against the same formulas in PyTorch's plain ops: value and every gradient.
+"""Fused ops and their unfused forms, against the same formulas in PyTorch's plain ops: value and every gradient.
 
-The arguments are those at which a fused op takes another way: masks of every kind, rows without an example or a class,
-numbers at the ends of their range, native code that is there or is not.
+The arguments select all code paths of a fused op: masks of every kind, rows without an example or a class, numbers at
+the ends of their range, with and without native code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Derivatives at the kinks of piecewise functions: eager, native and NumPy programs, against PyTorch.
 
-The points lie on every border that a default or a test here names. That no function is left out is checked for the
-activations and losses of `nn.functional` and for the elementwise primitives.
+The points lie on every border that a default or a test here names. A test checks that no activation or loss of
+`nn.functional` and no elementwise primitive is left out.
 """
 
 from __future__ import annotations

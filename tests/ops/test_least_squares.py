@@ -1,4 +1,4 @@
-"""Least squares and pseudo-inverses against a truth in float64: also where the rank is not full."""
+"""Least squares and pseudo-inverses against a reference in float64: also without full rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear algebra and einsum against PyTorch: values and gradients; degenerate cases; what is said of bad input.
+"""Linear algebra and einsum against PyTorch: values and gradients; degenerate cases; messages for bad input.
 
 That each derivative is right to second order, in both modes and under vmap, follows from the entries'
 samples in the tests of the registry; here are the public functions with their options.

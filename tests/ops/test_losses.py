@@ -1,4 +1,4 @@
-"""Losses against PyTorch's: every option, values and gradients in float64, and what is said of bad input."""
+"""Losses against PyTorch's: every option, values and gradients in float64, and messages for bad input."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Functions of matrices against PyTorch's: real and complex, one and many, wide and tall; every result for itself.
+"""Functions of matrices against PyTorch's: real and complex, single and batched, wide and tall; every result by itself.
 
-Values, gradients and second derivatives are compared with PyTorch's. Forward mode is held against the gradients by
+Values, gradients and second derivatives are compared with PyTorch's, and forward mode with the gradients by
 Re <g, J t> = Re <JT g, t>.
 """
 

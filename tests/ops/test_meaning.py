@@ -1,4 +1,4 @@
-"""Calls that mean one thing in PyTorch: dtypes of whole numbers, integer images, what fills; against PyTorch."""
+"""Calls with a specific meaning in PyTorch: dtypes of whole numbers, integer images, fill values; against PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer norm, softmax and attention of large arrays run as native code, some rows at a time, and agree with NumPy's."""
+"""Layer norm, softmax and attention of large arrays run as native code, some rows at a time, and agree with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's operators on every class that stands for an array: one table, so all of them have all of it."""
+"""Python's operators on every class that represents an array: all of them come from one table."""
 
 from __future__ import annotations
 

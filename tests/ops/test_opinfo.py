@@ -1,4 +1,4 @@
-"""Every op that PyTorch has samples for, against PyTorch: values and gradients; see `opinfo.py`."""
+"""Every op with samples in PyTorch, against PyTorch: values and gradients; see `opinfo.py`."""
 
 from __future__ import annotations
 

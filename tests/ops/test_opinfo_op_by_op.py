@@ -1,6 +1,7 @@
-"""PyTorch's samples of every op once more, a test for each op: which one fails says where to look.
+"""PyTorch's samples of every op again, with one test per op: a failing test names its op.
 
-`test_opinfo.py` asks the same in a few long tests. Here a sample that is refused today and was taken before fails too.
+`test_opinfo.py` checks the same in a few long tests. Here, a sample that was accepted before and is now refused also
+fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Scans, orders and counts against PyTorch's, for every dimension of many shapes and kinds of numbers.
+"""Scans, sorts and counts against PyTorch's, for every dimension of many shapes and kinds of numbers.
 
-Values, gradients and the gradients of gradients are compared. Forward mode is held against the gradients in the table
-of primitives.
+Values, gradients and gradients of gradients are compared. The tests of the table of primitives compare forward mode
+with the gradients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Forwards on arrays that are not NumPy's: they call the functions of the arrays' own namespace, and nothing else.
+"""Forwards on arrays that are not NumPy's: they call only the functions of the arrays' own namespace.
 
-What prints compiled programs and what writes native code are such namespaces. The one here hides NumPy's arrays, so
-that a function of NumPy itself cannot take them.
+The printers of compiled programs and of native code are such namespaces. The one here hides NumPy's arrays, so that
+NumPy's own functions cannot accept them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Negative indices: functions with PyTorch's names refuse them, NumPy's and x[index] count from the end.
 
-What is refused, and what is not, is asked of PyTorch itself.
+PyTorch itself decides which calls must be refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every primitive's derivative, from its entry in the table alone.
+"""Every primitive's derivative, only from its entry in the table.
 
 The oracle is the central difference along random directions in float64, over a sweep of step sizes; a
 wrong entry of the Jacobian shows in a random direction with probability one.

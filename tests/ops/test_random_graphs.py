@@ -1,7 +1,7 @@
 """Random programs of up to 30 ops from the registry: values and gradients against PyTorch on the same program.
 
-What single ops cannot show is tested here: values used several times, shapes that change on the way, results
-that nobody uses, leaves that are used late, broadcasts of what was reduced before.
+They cover situations beyond single ops: values used several times, changing shapes, unused results, leaves that are
+used late, broadcasts of reduced values.
 """
 
 from __future__ import annotations

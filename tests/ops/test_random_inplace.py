@@ -1,8 +1,8 @@
-"""Random programs of views, reads and writes in place, run by PyTorch as well.
+"""Random programs of views, reads and in-place writes, also run by PyTorch.
 
-What is compared: after every statement whether it was refused, at the end all values, whether the backward pass is
-refused, and the gradients. PyTorch counts writes for a whole tensor, we log what memory they touch; so where it
-refuses a backward pass and we do not, the gradients are held against central differences instead.
+Compared are: after every statement whether it was refused; at the end all values, whether the backward pass is refused,
+and the gradients. PyTorch counts writes to a whole tensor, and we record the written memory. If PyTorch refuses a
+backward pass and we do not, the gradients are compared with central differences instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The loops over time of recurrent layers: native code and NumPy's way against PyTorch in float64."""
+"""The loops over time of recurrent layers: native code and NumPy's version against PyTorch in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single steps of recurrent layers against PyTorch's cells, for one example and for several."""
+"""Single steps of recurrent layers against PyTorch's cells, for one and for several examples."""
 
 from __future__ import annotations
 

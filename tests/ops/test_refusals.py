@@ -1,7 +1,7 @@
-"""What PyTorch refuses, we refuse with an error of our own; what it takes, we take and mean the same by it.
+"""Calls that PyTorch refuses raise an error of ours; calls that it accepts mean the same.
 
 The calls are combinations of good and bad arguments (`refusals.py`). The exceptions are listed below, each with its
-reason; one that is not needed any more fails.
+reason; an exception that is no longer needed fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading images between their pixels, and tensors with strides of one's own, against PyTorch."""
+"""Reading images between their pixels, and tensors with explicit strides, against PyTorch."""
 
 from __future__ import annotations
 

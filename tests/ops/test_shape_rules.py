@@ -1,4 +1,4 @@
-"""Shape and dtype as an entry states them, for traces, against what its forward returns."""
+"""The shape and dtype that an entry declares for traces, against those of its forward's result."""
 
 from __future__ import annotations
 

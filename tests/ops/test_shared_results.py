@@ -1,6 +1,6 @@
-"""Which results look into the memory of their argument: as in PyTorch, in eager and in compiled code.
+"""Results that share memory with their argument: as in PyTorch, in eager and in compiled code.
 
-Above all calls with parameters that leave everything as it is, where a view or the argument itself is easily returned.
+Most cases are calls with parameters that change nothing, which can easily return a view or the argument itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Large sums and joined arrays are shared among the cores; what comes out is NumPy's."""
+"""Large sums and joined arrays run on several cores; the results equal NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bessel, Airy and incomplete gamma functions: against the integrals that define them, and what has no derivative."""
+"""Bessel, Airy and incomplete gamma functions: against their defining integrals, and functions without a derivative."""
 
 from __future__ import annotations
 

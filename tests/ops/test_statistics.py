@@ -1,4 +1,4 @@
-"""Covariances and differences against PyTorch and NumPy, and products and cuts under all their names."""
+"""Covariances and differences against PyTorch and NumPy, and products and splits under all their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over axes as products with ones, against sums in float64 and NumPy's own."""
+"""Sums over axes as products with ones, against sums in float64 and NumPy's sums."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every op that says where its elements come from, and every view: the fields `indices` and `write_back` against NumPy.
+"""Every op that declares the origin of its elements, and every view: `indices` and `write_back` against NumPy.
 
-The forward of such an op is NumPy's. The fields state it again, for native code and for writes; here all readers of
-the fields are held against the forward, on the samples of the table.
+The forward of such an op is NumPy's. The fields declare it again, for native code and for writes; these tests compare
+all readers of the fields with the forward, on the samples of the table.
 """
 
 from __future__ import annotations

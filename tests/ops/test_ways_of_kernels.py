@@ -1,4 +1,4 @@
-"""Which way the kernels of large arrays take, and that every way gives the numbers of the plain one."""
+"""The code paths of kernels for large arrays: their choice, and the same numbers as the plain path."""
 
 from __future__ import annotations
 

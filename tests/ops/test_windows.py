@@ -1,4 +1,4 @@
-"""Pools, columns and resizing below the public functions: borders, memory, axes in front, and when ways are changed."""
+"""Pools, columns and resizing below the public functions: borders, memory, leading axes, and the choice of code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What PyTorch computes for each elementwise op: the oracle of the tests that iterate over the registry.
+"""PyTorch's result of each elementwise op: the oracle of the tests that iterate over the registry.
 
-PyTorch's function of the same name; where it has none, an entry of `TWINS`; where that has none either, the formula of
-the op's entry, computed with PyTorch's functions.
+It is computed by PyTorch's function of the same name; without one, by an entry of `TWINS`; without both, by the formula
+of the op's entry, evaluated with PyTorch's functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every optimizer with its options: what the tests that compare with PyTorch iterate over."""
+"""Every optimizer with its options, for the tests that compare with PyTorch."""
 
 from __future__ import annotations
 

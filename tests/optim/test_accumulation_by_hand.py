@@ -1,4 +1,4 @@
-"""Gradients of layers by hand from micro-batches, and steps that find no gradient."""
+"""Gradients of hand-written layers from micro-batches, and steps without a gradient."""
 
 from __future__ import annotations
 

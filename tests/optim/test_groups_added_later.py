@@ -1,4 +1,4 @@
-"""`add_param_group` with a schedule attached: as in PyTorch where that works, and consistently where it does not."""
+"""`add_param_group` with a schedule attached: as in PyTorch if it works there, and consistently if not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L-BFGS against PyTorch's: every point where the closure is called, and the state; its line search alone."""
+"""L-BFGS against PyTorch's: every point at which the closure is called, and the state; its line search by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large parameters are updated by one native loop over a rule: as NumPy does it, up to rounding."""
+"""Large parameters are updated by one native loop over a rule: NumPy's results up to rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all optimizers share: messages, who hears of a step, what is written, states that are saved; and odd options."""
+"""Common parts of all optimizers: messages, step hooks, written values, saved states; and unusual options."""
 
 from __future__ import annotations
 

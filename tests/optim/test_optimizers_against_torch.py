@@ -1,4 +1,4 @@
-"""Ten steps of every optimizer against PyTorch's, from equal weights; and the rules that PyTorch does not have."""
+"""Ten steps of every optimizer against PyTorch's, from equal weights; and the rules that PyTorch lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every option of every optimizer, changed between two compiled calls: the next call computes what eager mode does."""
+"""Every option of every optimizer, changed between two compiled calls: the next call agrees with eager mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Update rules in place: the numbers of the rules as they stand, those of earlier versions, few calls and no arrays."""
+"""In-place update rules: the numbers of the rules' equations and of earlier versions, few calls and no arrays."""
 
 from __future__ import annotations
 

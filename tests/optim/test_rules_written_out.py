@@ -1,4 +1,4 @@
-"""Update rules as the functions that they are written out as, read line by line; and rules inside of compiled steps."""
+"""The functions generated from update rules, compared line by line; and rules inside compiled steps."""
 
 from __future__ import annotations
 

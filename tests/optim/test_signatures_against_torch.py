@@ -1,4 +1,4 @@
-"""Optimizers and schedules take the options that PyTorch's take, in their order and with their defaults."""
+"""Optimizers and schedules have PyTorch's options, in its order and with its defaults."""
 
 from __future__ import annotations
 

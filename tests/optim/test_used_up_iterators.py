@@ -1,4 +1,4 @@
-"""Iterators that a loop has used up: nothing is trained or clipped in silence."""
+"""Iterators that a loop has exhausted: a warning says that nothing is trained or clipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peers for the tests of the harness: gradient descent on x², in good and bad versions, one a mode."""
+"""Peers for the tests of the harness: gradient descent on x², in good and bad versions, one per mode."""
 
 from __future__ import annotations
 

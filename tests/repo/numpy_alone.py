@@ -1,4 +1,4 @@
-"""A program that needs NumPy and nothing else: it trains eagerly, and meets what asks for more.
+"""A program that needs only NumPy: it trains eagerly, and calls features that need more packages.
 
 Run it in an environment that has only NumPy and glassgrad; `test_packaging.py` runs it with the other packages hidden.
 """

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md, performed: small real things, and the files that they are written into."""
+"""The recipes of CONTRIBUTING.md, performed: small real additions, and the files for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness times only what computes the same, and says of everything else why it did not."""
+"""The harness times only equal computations, and states the reason for every other peer."""
 
 from __future__ import annotations
 

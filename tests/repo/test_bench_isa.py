@@ -1,4 +1,4 @@
-"""Held to AVX2, every peer's process has the switches, and one that is not held is found out."""
+"""Limited to AVX2, every peer's process has the switches, and a peer that ignores them is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of operations: every reason belongs to a case, every bar is judged, every primitive has a call."""
+"""The table of operations: every reason belongs to a case, every bar is checked, every primitive has a call."""
 
 from __future__ import annotations
 

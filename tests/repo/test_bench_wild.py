@@ -1,4 +1,4 @@
-"""Drawn programs are the same in every process and the same training in both libraries."""
+"""Drawn programs are the same in every process, and the same training in both libraries."""
 
 from __future__ import annotations
 

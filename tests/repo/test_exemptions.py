@@ -1,4 +1,4 @@
-"""Whatever disables a check (linter, formatter, type checker, skipped test) gives its reason beside it."""
+"""Every suppressed check (linter, formatter, type checker, skipped test) has a reason beside it."""
 
 from __future__ import annotations
 

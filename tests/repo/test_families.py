@@ -1,4 +1,4 @@
-"""Packages whose names live in families: what they list, what they load, and what a type checker is told."""
+"""Packages whose names live in families: their lists, the loaded modules, and their stubs."""
 
 from __future__ import annotations
 

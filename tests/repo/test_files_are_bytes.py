@@ -1,4 +1,4 @@
-"""Every file is opened for bytes, or says its encoding and its line ends: Windows would change what is written."""
+"""Every file is opened for bytes, or with encoding and line ends: Windows would otherwise change the content."""
 
 from __future__ import annotations
 

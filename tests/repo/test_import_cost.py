@@ -1,4 +1,4 @@
-"""`import glassgrad` is cheap: what a feature needs is loaded by that feature."""
+"""`import glassgrad` is cheap: each feature loads its own requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks for the kind of a float means bfloat16 as well, which NumPy calls "V" (docs/adr/031)."""
+"""Code that checks the kind of a float includes bfloat16, which NumPy calls "V" (docs/adr/031)."""
 
 from __future__ import annotations
 

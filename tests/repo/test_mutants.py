@@ -1,4 +1,4 @@
-"""The pieces of `make mutants` name what is there, and what is written down about mutants fits the source."""
+"""The pieces of `make mutants` name existing files, and the lists of mutants match the source."""
 
 from __future__ import annotations
 

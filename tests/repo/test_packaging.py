@@ -1,4 +1,4 @@
-"""What is installed: the version in one place, the archives complete, and each dependency only where it is needed."""
+"""The installed package: the version in one place, complete archives, and each dependency only where it is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner of public programs: what it takes from a notebook, how it compares, and that equal draws are equal."""
+"""The runner of public programs: the code that it reads from a notebook, its comparisons, and equal draws."""
 
 from __future__ import annotations
 

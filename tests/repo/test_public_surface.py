@@ -1,6 +1,6 @@
-"""Whatever a user can import says what it is, and has a signature.
+"""Every public object has a docstring and a signature.
 
-tests/docs/test_site.py asks each for an example; tests/docs/test_examples.py runs them.
+tests/docs/test_site.py requires an example of each; tests/docs/test_examples.py runs them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""The README shows real output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md says which files a new thing takes: each recipe is performed in a copy of the tree, and works there.
+"""CONTRIBUTING.md lists the files of a new addition: each recipe is performed in a copy of the tree, and works there.
 
 All recipes share one copy and the child processes share what they import, so that this stays quick.
 """

@@ -1,6 +1,6 @@
-"""The numbers of the house: how many files a folder holds, what stands at the top, and what is silenced.
+"""The limits of the house: the files in a folder, the names at the top, and the suppressed checks.
 
-The limits fall with the source and never rise: where a count has fallen, lower its limit.
+The limits fall with the source and never rise: if a count has fallen, lower its limit.
 """
 
 from __future__ import annotations

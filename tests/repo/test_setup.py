@@ -1,4 +1,4 @@
-"""What a fresh clone relies on: pins for everything that is asked for, and stamps that tell the truth."""
+"""The requirements of a fresh clone: pins for every requirement, and correct stamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder read the source with: comments as Python's tokenizer finds them."""
+"""The reader of sources for the tests of this folder: it finds the same comments as Python's tokenizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that the suite runs a part of: each name is one of a test, and every op keeps a case."""
+"""The tables of which the suite runs a part: each name belongs to a test, and every op keeps a case."""
 
 from __future__ import annotations
 

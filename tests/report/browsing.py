@@ -1,4 +1,4 @@
-"""A real browser for tests, and pages that keep what they complain of and ask for."""
+"""A real browser for tests, and pages that record their errors and requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One browser for all tests that need one."""
+"""One browser for all tests that need it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run directories made by hand, with scripts planted wherever a run has words of its own."""
+"""Run directories made by hand, with scripts planted in every text of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves besides its page: figures, mistakes, and what a notebook shows."""
+"""The other outputs of a run besides its page: figures, mistakes, and the display in a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built page: is it made of its sources, does it need nothing else, and may nothing else run in it."""
+"""The built page: it comes from its sources, needs nothing else, and allows nothing else to run in it."""
 
 from __future__ import annotations
 

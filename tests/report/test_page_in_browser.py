@@ -1,4 +1,4 @@
-"""The page in a real browser, used as people use it: clicked, filtered, read by keyboard, on a phone, in the dark."""
+"""The page in a real browser, in typical use: clicked, filtered, by keyboard, on a phone, in dark mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures: what is drawn are the recorded numbers, names can be read, and nothing breaks on odd records."""
+"""The pictures: they show the recorded numbers, names are readable, and odd records cause no error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of statistics over the steps and of signed gradients, and what `log_stats` hands to loggers."""
+"""The pictures of statistics over the steps and of signed gradients, and the values that `log_stats` logs."""
 
 from __future__ import annotations
 

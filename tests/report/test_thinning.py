@@ -1,4 +1,4 @@
-"""Thinning of long curves: which points may be dropped, and which never are."""
+"""Thinning of long curves: the points that may be dropped, and those that never are."""
 
 from __future__ import annotations
 

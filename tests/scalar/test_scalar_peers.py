@@ -1,4 +1,4 @@
-"""The scalar engine's errors, ops of a user's own, and its functions under gradcheck, explain and draw."""
+"""The scalar engine's errors, user-defined ops, and its functions under gradcheck, explain and draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small networks that learn, step for step as micrograd's do, and faster."""
+"""Small networks that learn, step for step like micrograd's, and faster."""
 
 from __future__ import annotations
 

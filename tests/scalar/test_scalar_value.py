@@ -1,4 +1,4 @@
-"""The page itself: every op against finite differences and PyTorch, the walk, and micrograd as a twin."""
+"""The module itself: every op against finite differences and PyTorch, the walk, and micrograd as a twin."""
 
 from __future__ import annotations
 

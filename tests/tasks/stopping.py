@@ -1,4 +1,4 @@
-"""A run that stops and goes on, for the tests of every task."""
+"""A run that stops and resumes, for the tests of every task."""
 
 from __future__ import annotations
 

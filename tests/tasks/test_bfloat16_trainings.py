@@ -1,4 +1,4 @@
-"""Trainings in bfloat16 end where those in float32 do: MNIST and a GPT on names, with real data."""
+"""Trainings in bfloat16 reach the results of float32: MNIST and a GPT on names, with real data."""
 
 from __future__ import annotations
 

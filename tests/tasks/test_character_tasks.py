@@ -1,4 +1,4 @@
-"""Models of whole words, of text and of points: they learn, compiled or not, stopped or not, as PyTorch would."""
+"""Models of whole words, of text and of points: they learn, compiled or not, interrupted or not, as in PyTorch."""
 
 from __future__ import annotations
 

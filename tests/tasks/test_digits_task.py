@@ -1,4 +1,4 @@
-"""The tasks digits and mnist: shapes, schedule, initial weights, and against PyTorch."""
+"""The tasks digits and mnist: shapes, schedule, initial weights, and a comparison with PyTorch."""
 
 from __future__ import annotations
 

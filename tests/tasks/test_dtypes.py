@@ -1,4 +1,4 @@
-"""`--dtype` of every `glassgrad train`: what is computed in it, what a run remembers, and where it is refused."""
+"""`--dtype` of every `glassgrad train`: the dtype of the computation, of a resumed run, and refused cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engines of `glassgrad train`: the same losses and checkpoints from each, and nothing of autograd by hand."""
+"""The engines of `glassgrad train`: each gives the same losses and checkpoints, and `manual` loads no autograd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small problem for tests of `Trainer`, and what they compare runs by."""
+"""A small problem for tests of `Trainer`, and the values by which they compare runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs that are killed at random moments and resumed; a program of its own, as only a process can be killed.
+"""Runs that are killed at random moments and resumed; a separate program, because only a process can be killed.
 
-usage: killing.py FOLDER MOMENTS SEED     prints how many ended otherwise than the run that nobody killed, and how many
-of the kills came before the first step, between the first and the last, and too late
+usage: killing.py FOLDER MOMENTS SEED     prints the number of runs with another result than the undisturbed run, and
+the number of kills before the first step, between the first and the last step, and too late
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Callbacks: who is called when, what they see, and that a run with them is the run without them."""
+"""Callbacks: their order, their view of the run, and that they do not change it."""
 
 from __future__ import annotations
 

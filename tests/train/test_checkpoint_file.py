@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not there, and never taken for whole when they are not."""
+"""Checkpoints: complete or absent, and an incomplete one is never accepted."""
 
 from __future__ import annotations
 

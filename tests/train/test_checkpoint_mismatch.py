@@ -1,4 +1,4 @@
-"""A checkpoint is loaded as a whole or not at all, whatever does not fit and wherever it is noticed."""
+"""A checkpoint is loaded completely or not at all, whatever does not fit and wherever it is noticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Checkpoint` in a custom loop: stopped in the middle of an epoch and resumed, it ends as if never stopped."""
+"""`Checkpoint` in a custom loop: stopped within an epoch and resumed, it ends like an uninterrupted run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One dataclass gives defaults, file keys and options; later layers win; every wrong value is named with its place."""
+"""One dataclass gives defaults, file keys and options; later layers win; errors name wrong values and their places."""
 
 from __future__ import annotations
 

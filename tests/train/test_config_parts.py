@@ -1,4 +1,4 @@
-"""One configuration makes the optimizer and the loader; what cannot be made, or has no effect, is refused by name."""
+"""One configuration makes the optimizer and the loader; impossible or ineffective options are refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`train.Logger`: what a loop of one's own logs, and what other tools read of it."""
+"""`train.Logger`: the records of a custom loop, and the values that other tools read from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run logs to besides metrics.jsonl, and the meters for a loop of one's own."""
+"""The loggers of a run besides metrics.jsonl, and the meters for a custom loop."""
 
 from __future__ import annotations
 

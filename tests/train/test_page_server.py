@@ -1,4 +1,4 @@
-"""`glassgrad live`: who is served, what is sent, and a stop that loses nothing; `glassgrad runs` beside it."""
+"""`glassgrad live`: the accepted requests, the sent data, and a stop without loss; also `glassgrad runs`."""
 
 from __future__ import annotations
 

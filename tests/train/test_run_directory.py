@@ -1,4 +1,4 @@
-"""A run directory appears whole or not at all, and belongs to one process at a time."""
+"""A run directory appears completely or not at all, and belongs to one process at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run shows: in a terminal of any width, in a pipe, and when nobody listens any more."""
+"""The display of a run: in a terminal of any width, in a pipe, and without a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first signal asks, the second insists, and a save is never cut."""
+"""The first signal requests a stop, the second forces it, and no save is interrupted."""
 
 from __future__ import annotations
 

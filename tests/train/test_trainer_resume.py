@@ -1,4 +1,4 @@
-"""Stopping, killing and resuming runs of `Trainer`: what comes out is what an undisturbed run gives, bit for bit."""
+"""Stopping, killing and resuming runs of `Trainer`: the result equals an undisturbed run bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input that cannot be trained on: each kind is answered by name, before anything is lost."""
+"""Input that cannot be trained on: an error names each kind, before anything is lost."""
 
 from __future__ import annotations
 

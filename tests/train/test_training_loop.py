@@ -1,4 +1,4 @@
-"""The loop around the step, with a model written in plain NumPy: nothing here needs the engine."""
+"""The loop around the step, with a model in plain NumPy: nothing here needs the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language server of editors offers: the part of its protocol that asks for completions."""
+"""The completions of an editor's language server: the part of its protocol for completions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a type checker makes of programs that use the library: one that is right, and mistakes that it is to find."""
+"""The output of a type checker for programs that use the library: a correct one, and mistakes that it has to find."""
 
 from __future__ import annotations
 

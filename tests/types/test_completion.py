@@ -1,4 +1,4 @@
-"""The names that an editor offers: what jedi and pyright find without running anything, and `dir` in a live object."""
+"""The names that an editor offers: those that jedi and pyright find statically, and `dir` of a live object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training script as people write them: what a type checker is shown by tests/types/test_checkers.py."""
+"""A training script in typical style, checked by tests/types/test_checkers.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Mistakes that a type checker finds, and what it takes things for: read by test_checkers.py, never run.
+"""Mistakes that a type checker has to find, and inferred types: read by test_checkers.py, never run.
 
-`# error: CODE` says which of mypy's errors a line is to give, `# is: TYPE` what `reveal_type` is to say.
+`# error: CODE` names the mypy error that a line must give, `# is: TYPE` the type that `reveal_type` must print.
 """
 
 # ruff: noqa: B018 - expressions stand here for their types

@@ -1,4 +1,4 @@
-"""What the processes of test_processes.py do: a process that is started anew finds it by this module's name."""
+"""The work of the processes in test_processes.py: a newly started process finds it by this module's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loader: its batches, their order, where it resumes, and what it refuses."""
+"""The loader: its batches, their order, resuming, and refused arguments."""
 
 from __future__ import annotations
 

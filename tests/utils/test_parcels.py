@@ -1,4 +1,4 @@
-"""Batches that workers hand over in shared memory: the same values as without, and memory that is not used too soon."""
+"""Batches that workers pass on in shared memory: the same values as without it, and no memory reused too early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that processes share: what is in it, how it travels, who frees it, and how processes fail."""
+"""Memory shared by processes: its content, its transfer, its release, and failing processes."""
 
 from __future__ import annotations
 

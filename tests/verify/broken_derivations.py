@@ -1,7 +1,7 @@
-"""Five backward passes by hand, and the ways in which people get them wrong.
+"""Five hand-written backward passes, and typical mistakes in them.
 
-A `Broken` replaces one line of a right derivation, or drops it. The score of `check_my_backward` over all of
-them is tested, and the table in the documentation is made from them.
+A `Broken` replaces or drops one line of a correct derivation. A test checks the score of `check_my_backward` over all of
+them, and the table in the documentation is made from them.
 """
 
 # ruff: noqa: RET504, E501 - a forward pass names its loss before it returns it; each broken line is on one line

@@ -1,4 +1,4 @@
-"""Derivations by hand: right ones pass, and of wrong ones the first wrong line and its mistake are named."""
+"""Hand-written derivations: correct ones pass; for wrong ones, the first wrong line and its mistake are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every verdict of gradcheck, on a situation that really produces it."""
+"""Every verdict of gradcheck, in a situation that really produces it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gradcheck of layers and losses by hand: arrays in, arrays out, and a backward pass that somebody derived."""
+"""gradcheck of hand-written layers and losses: arrays in, arrays out, and a derived backward pass."""
 
 from __future__ import annotations
 

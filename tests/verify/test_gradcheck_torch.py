@@ -1,4 +1,4 @@
-"""gradcheck of PyTorch's functions and modules: the verdict that torch.autograd.gradcheck does not give."""
+"""gradcheck of PyTorch's functions and modules: verdicts that torch.autograd.gradcheck does not give."""
 
 from __future__ import annotations
 

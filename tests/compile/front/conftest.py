@@ -1,4 +1,4 @@
-"""The front is what comes before code: its tests run NumPy programs, and those that name a backend both kinds."""
+"""The front comes before code: its tests run NumPy programs; tests that name a backend run both kinds."""
 
 from __future__ import annotations
 

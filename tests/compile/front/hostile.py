@@ -1,9 +1,9 @@
-"""Random programs over shapes that nobody writes on purpose: expanded, empty and reversed views, of every dtype.
+"""Random programs over unusual shapes: expanded, empty and reversed views, of every dtype.
 
 A program is drawn from a seed by running it eagerly, step by step, and remembering the steps. It is compared compiled
 and in eager mode, results and gradients, against the same steps in float64. As a script it checks a range of seeds and
-prints one line of JSON a finding, after a line with the seed before each, so that a parent process knows which program
-ended it:
+prints one line of JSON per finding, and a line with the seed before each program, so that a parent process knows the
+program that ended it:
 
     python tests/compile/front/hostile.py llvm 0 100
 """

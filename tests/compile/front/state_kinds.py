@@ -1,7 +1,7 @@
-"""Where Python programs keep state, and what they do to it: programs for a table that is run eagerly and compiled.
+"""Places where Python programs keep state, and changes of that state: programs for a table, run eagerly and compiled.
 
-Every kind says how a place is made and written; every mutation is the body of a step that changes such a place. The
-text of both is put together and executed, since the compiler looks at the code that it compiles.
+Every kind defines how a place is made and written; every mutation is the body of a step that changes such a place. The
+texts of both are joined and executed, because the compiler reads the code that it compiles.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which results share memory with what they came from: in a compiled function as in eager mode, and as in PyTorch.
+"""Results that share memory with their sources: in a compiled function as in eager mode, and as in PyTorch.
 
-Each op is applied to a tensor inside of a function, then one of the two is written to. Both are compared.
+Each case applies an op to a tensor inside a function, then writes to one of the two, and compares both.
 """
 
 from __future__ import annotations

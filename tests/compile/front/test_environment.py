@@ -1,4 +1,4 @@
-"""Environment variables that a step reads: each change of what was read is seen by the next call."""
+"""Environment variables that a step reads: the next call notices each change."""
 
 from __future__ import annotations
 

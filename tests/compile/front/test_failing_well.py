@@ -1,4 +1,4 @@
-"""What cannot be compiled says so: the op, the user's line, where the value comes from, what to write instead."""
+"""Errors of code that cannot be compiled: the op, the user's line, the origin of the value, and a remedy."""
 
 from __future__ import annotations
 

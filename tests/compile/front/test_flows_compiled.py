@@ -1,4 +1,4 @@
-"""Normalizing flows as written in PyTorch: masks, flags, initialisation from the first batch, stored results."""
+"""Normalizing flows in PyTorch's usual style: masks, flags, initialisation from the first batch, stored results."""
 
 from __future__ import annotations
 

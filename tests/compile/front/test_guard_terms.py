@@ -1,4 +1,4 @@
-"""Guards by themselves: each kind of place, when its values count as equal, and the reason given when they do not."""
+"""Single guards: each kind of place, when its values count as equal, and the stated reason if they do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled function depends on besides its arguments: each change is noticed, and nothing else is."""
+"""The dependencies of a compiled function besides its arguments: it notices each change of them, and no other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Random programs over expanded, empty and reversed shapes, each group in a process of its own: an abort is a failure.
+"""Random programs over expanded, empty and reversed shapes, each group in its own process: an abort is a failure.
 
-`hostile.py` draws and compares them. Nothing may be refused: `strict=True` is what it compiles with.
+`hostile.py` draws and compares them. It compiles with `strict=True`, so nothing may be refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gradients that are numbers known while tracing, as those of a plain sum, through ops whose index is an argument."""
+"""Gradients that are known numbers during tracing, such as those of a sum, through ops whose index is an argument."""
 
 from __future__ import annotations
 

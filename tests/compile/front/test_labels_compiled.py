@@ -1,4 +1,4 @@
-"""Class labels out of range in a compiled step: the error of eager mode, before anything has changed."""
+"""Class labels out of range in a compiled step: eager mode's error, before any change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that a function makes are told from those that were there, whatever Python's collector did meanwhile."""
+"""Tensors that a function makes are distinguished from earlier ones, whatever Python's collector does meanwhile."""
 
 import gc
 import sys

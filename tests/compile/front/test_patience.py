@@ -1,4 +1,4 @@
-"""Who waits for the compiler in a terminal is told so; pipes stay silent."""
+"""A message in a terminal announces waiting for the compiler; pipes stay silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random expression graphs, with their gradients: every emitter gives what eager mode gives."""
+"""Random expression graphs with gradients: every emitter gives the results of eager mode."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Random training programs, with what happens to a training between its steps, compiled and in eager mode.
+"""Random training programs, with changes between the steps, compiled and in eager mode.
 
-Between two steps a rate may change, a parameter be frozen, the batch grow, the mode change, weights or the optimizer's
-state be loaded. Parameters, optimizer state, results and the random stream must be those of eager mode after each.
+Between two steps a rate may change, a parameter may be frozen, the batch may grow, the mode may change, and weights or
+optimizer state may be loaded. After each step, parameters, optimizer state, results and random numbers must equal eager
+mode's.
 """
 
 from __future__ import annotations

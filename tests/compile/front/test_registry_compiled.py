@@ -1,4 +1,4 @@
-"""Every primitive of the registry, compiled by every emitter, gives what eager mode gives on its samples."""
+"""Every primitive of the registry, compiled by every emitter, gives eager mode's results on its samples."""
 
 from __future__ import annotations
 

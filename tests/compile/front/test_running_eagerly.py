@@ -1,4 +1,4 @@
-"""A step that cannot be compiled runs eagerly, with one warning; the state is that of eager mode."""
+"""A step that cannot be compiled runs eagerly, with one warning; its state equals that of eager mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that lie in memory which the step writes to, and writes through views."""
+"""Arguments in memory to which the step writes, and writes through views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled function closes over: state that is lifted and written back, values that are guarded."""
+"""The closure of a compiled function: state that is lifted and written back, and guarded values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State of every kind that a forward changes on its module: a compiled step does what the eager one does."""
+"""State of every kind that a forward changes on its module: compiled and eager steps agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that a step itself changes: kinds of places and mutations, eagerly and compiled, over several calls."""
+"""State that a step changes: kinds of places and mutations, eagerly and compiled, over several calls."""
 
 from __future__ import annotations
 

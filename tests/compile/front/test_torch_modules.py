@@ -1,4 +1,4 @@
-"""The readable source of PyTorch modules: gradients are PyTorch's, and what has no counterpart is refused."""
+"""The readable source of PyTorch modules: gradients equal PyTorch's, and unknown layers are refused."""
 
 from __future__ import annotations
 

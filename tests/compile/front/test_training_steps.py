@@ -1,4 +1,4 @@
-"""Whole training steps, compiled, next to the same steps in eager mode: losses, parameters, buffers, gradients."""
+"""Whole training steps, compiled and in eager mode: losses, parameters, buffers, gradients."""
 
 from __future__ import annotations
 

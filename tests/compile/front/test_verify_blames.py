@@ -1,4 +1,4 @@
-"""`verify=True` names the stage at fault: tests plant a fault in one stage after the other."""
+"""`verify=True` names the faulty stage: tests plant a fault in one stage after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tensor that the function makes of known numbers, its views, and writes of traced values to one of them."""
+"""A tensor that the function makes from known numbers, its views, and writes of traced values to one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views that a loop nest can read one at a time but not together: such values are copied first."""
+"""Views that a loop nest can read only one at a time: such values are copied first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step reads besides its arguments and plain variables: each is changed between calls, as in eager mode."""
+"""Values that a step reads besides its arguments and plain variables: each changes between calls, as in eager mode."""
 
 from __future__ import annotations
 

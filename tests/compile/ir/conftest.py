@@ -1,4 +1,4 @@
-"""Graphs and the passes over them are the same for every backend: these tests compile to NumPy where they name none."""
+"""Graphs and their passes are the same for every backend: without a named backend, these tests compile to NumPy."""
 
 from __future__ import annotations
 

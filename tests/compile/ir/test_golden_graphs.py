@@ -1,4 +1,4 @@
-"""The printed graphs of the measured workloads, as they are traced and after the passes, and the call's cost."""
+"""The printed graphs of the measured workloads, after tracing and after the passes, and the cost of a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Graph itself: how it prints, what its hash depends on, what makes it malformed."""
+"""The Graph itself: its printed form, the inputs of its hash, and malformed graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each pass on small graphs: what it removes, and that the program computes the same numbers as before."""
+"""Each pass on small graphs: what it removes, and that the program still computes the same numbers."""
 
 from __future__ import annotations
 

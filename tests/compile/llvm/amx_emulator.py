@@ -1,4 +1,4 @@
-"""AMX in Python: what its instructions do to arrays, and what they refuse.
+"""AMX in Python: the effect of its instructions on arrays, and the operands that they refuse.
 
 Written after the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILEZERO,
 TILELOADD, TILESTORED, TDPBF16PS, TILERELEASE. Native code calls an emulator where it would hold the instructions.

@@ -1,4 +1,4 @@
-"""A program that uses each kind of native code once, against NumPy in float64; it says what processor it saw."""
+"""A program that uses each kind of native code once, against NumPy in float64; it prints the detected processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code for 64-bit ARM processors, made on any machine and read as assembly.
+"""Code for 64-bit ARM processors, generated on any machine and checked as assembly.
 
 `tools/emulated.py` runs the library on such processors, and the test of other machines uses it where it was set up.
 """

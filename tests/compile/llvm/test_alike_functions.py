@@ -1,4 +1,4 @@
-"""Functions that differ in numbers alone are one in a large module, and the step computes the same."""
+"""Functions that differ only in numbers are merged in a large module, and the step computes the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products in AMX tiles: run with emulated instructions, read as assembly, and chosen only where they are right."""
+"""Products in AMX tiles: run with emulated instructions, checked as assembly, and chosen only where they are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products in AMX tiles on a processor that has them: to the last bit what its manual says, as the emulator does it."""
+"""Products in AMX tiles on a processor that has them: bit for bit the results of its manual and of the emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which library multiplies matrices: the environment variable, libraries that are absent, MKL where it is installed."""
+"""The choice of the BLAS library: the environment variable, missing libraries, MKL if it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every dtype as every other: as NumPy does it, and without a function that the process may not have."""
+"""Every dtype converted to every other: as in NumPy, and without functions that the process may lack."""
 
 from __future__ import annotations
 

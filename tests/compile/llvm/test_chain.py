@@ -1,4 +1,4 @@
-"""Which stretches of a chain to drop: the dynamic program against all choices there are."""
+"""The choice of stretches of a chain to drop: the dynamic program against all possible choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cheap values computed again: the same numbers in less memory, and steps that are left alone."""
+"""Cheap values computed again: the same numbers in less memory, and steps that stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loop nests: what fuses, and that fused code computes what NumPy computes, on one thread and on two."""
+"""Loop nests: the fused instructions, and that fused code computes NumPy's results, on one thread and on two."""
 
 from __future__ import annotations
 

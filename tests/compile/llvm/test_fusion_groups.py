@@ -1,4 +1,4 @@
-"""Which instructions share a loop nest, asked of the grouping itself: no code is made."""
+"""The instructions that share a loop nest: only the grouping is tested, without code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GLASSGRAD_ISA=avx2: what a processor with more than AVX2 then is, and that nothing of the rest is used."""
+"""GLASSGRAD_ISA=avx2: a processor with more than AVX2 behaves like one with only AVX2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machine code that is loaded without LLVM: every kind of relocation, what is refused, and the rights of its pages."""
+"""Machine code loaded without LLVM: every kind of relocation, refused objects, and the access rights of its pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which groups may become one: the ranks and bits of `Links` against a search through the whole program."""
+"""Groups that may become one: the ranks and bits of `Links` against a search through the whole program."""
 
 from __future__ import annotations
 

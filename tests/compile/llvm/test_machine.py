@@ -1,4 +1,4 @@
-"""What LLVM says of a machine is kept on the disk, for the same processor and the same library alone."""
+"""LLVM's description of a machine is stored on disk, only for the same processor and the same library."""
 
 from __future__ import annotations
 

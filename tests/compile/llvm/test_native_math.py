@@ -1,4 +1,4 @@
-"""The vector routines: errors in units in the last place, held to the table that states them, and edge values."""
+"""The vector routines: errors in ulp, compared with the table that states them, and edge values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other processors get: shorter vectors, and products by BLAS instead of our own."""
+"""Code for other processors: shorter vectors, and products by BLAS instead of ours."""
 
 from __future__ import annotations
 

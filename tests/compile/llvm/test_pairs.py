@@ -1,4 +1,4 @@
-"""Products of bfloat16 in native code: instructions, layouts, shares, and processors that have no such instruction."""
+"""Products of bfloat16 in native code: instructions, layouts, shares, and processors without such an instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathers and scatters whose places follow from options, larger than the samples: vectors, several threads, borders."""
+"""Gathers and scatters with places that follow from options, larger than the samples: vectors, threads, borders."""
 
 from __future__ import annotations
 

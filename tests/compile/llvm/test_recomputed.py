@@ -1,4 +1,4 @@
-"""Checkpoints in compiled steps: the memory that the plan and the process need, and the same numbers as without."""
+"""Checkpoints in compiled steps: the memory of the plan and the process, and the same numbers as without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps with recurrent layers: a loop over time is one instruction, and agrees with eager mode."""
+"""Steps with recurrent layers: a loop over time is one instruction and agrees with eager mode."""
 
 from __future__ import annotations
 

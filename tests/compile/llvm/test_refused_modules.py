@@ -1,4 +1,4 @@
-"""A module that LLVM refuses, and code that calls what is not there: the step runs eagerly, and says what it was."""
+"""A module that LLVM refuses, and code that calls a missing function: the step runs eagerly and states the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every primitive of the registry, compiled alone, against its own NumPy forward: samples and edge values."""
+"""Every primitive of the registry, compiled by itself, against its NumPy forward: samples and edge values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of few rows that read a weight along its rows, and state of which a step changes a few places."""
+"""Products of few rows that read a weight along its rows, and state of which a step changes only a few places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processors with vectors of 32 bytes and sixteen registers get: tiles without spills, matrices in sets apart."""
+"""Code for processors with 32-byte vectors and sixteen registers: tiles without spills, matrices in separate sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of eager kernels are translated once each, and a kernel is the same whatever was translated before it."""
+"""Functions of eager kernels are translated once each, and a kernel does not depend on earlier translations."""
 
 from __future__ import annotations
 

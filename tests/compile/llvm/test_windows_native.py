@@ -1,4 +1,4 @@
-"""Convolutions, poolings and their transposes in native code, at sizes with whole and with cut vectors."""
+"""Convolutions, poolings and their transposes in native code, at sizes with whole and partial vectors."""
 
 from __future__ import annotations
 

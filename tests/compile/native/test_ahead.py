@@ -1,4 +1,4 @@
-"""Memory touched by a second thread while a step is made: all of it, nothing else, and never where it could hurt."""
+"""A second thread touches memory while a step is compiled: all of its memory, nothing else, and never harmfully."""
 
 from __future__ import annotations
 

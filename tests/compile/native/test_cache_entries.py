@@ -1,4 +1,4 @@
-"""What an entry of the compile cache says: all of it comes back, and what cannot be is refused for what it is."""
+"""The content of a compile cache entry: everything is restored, and unsupported objects are refused by name."""
 
 from __future__ import annotations
 

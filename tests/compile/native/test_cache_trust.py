@@ -1,4 +1,4 @@
-"""Compiled steps on disk are machine code that is run: whose they are, what they belong to, and crafted ones."""
+"""Compiled steps on disk are executable machine code: their owner, their key, and crafted entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One native call around a kernel for one chunk gives what the kernel gives chunk by chunk, in however many shares."""
+"""One native call around a kernel for one chunk equals the kernel chunk by chunk, with any number of shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that the garbage collector takes away while others run."""
+"""Steps that the garbage collector removes while others run."""
 
 from __future__ import annotations
 

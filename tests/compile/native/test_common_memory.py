@@ -1,4 +1,4 @@
-"""Kernels of eager mode keep what they compute in between in memory that they use in turn."""
+"""Kernels of eager mode keep intermediate values in memory that they share in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps compiling quick, by counting: no code is written twice, and none that lies on the disk already."""
+"""Counts that keep compiling fast: no code is written twice, and none that is already on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast path sees another array in a tensor of its state, and a changed `requires_grad`."""
+"""The fast path notices another array in a tensor of its state, and a changed `requires_grad`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first large op of a process takes its kernel from the disk, without the compiler that made it."""
+"""The first large op of a process loads its kernel from disk, without the compiler."""
 
 from __future__ import annotations
 

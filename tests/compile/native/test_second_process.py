@@ -1,4 +1,4 @@
-"""What a first step does not do when another process has done it, or when it has done it once: by counting."""
+"""Work that a first step avoids because another process, or an earlier step, did it: measured by counting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans are made for native code, from traces that NumPy programs make quickly."""
+"""Plans are made for native code, from traces of NumPy programs, which are fast to make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Printed programs are the same for every backend: these tests compile to NumPy where they name none."""
+"""Printed programs are the same for every backend: without a named backend, these tests compile to NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backward pass as a program: it runs on NumPy alone, keeps the user's names, and agrees with the tape."""
+"""The backward pass as a program: it runs with only NumPy, keeps the user's names, and agrees with the tape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In-place writes to results without dimensions: NumPy's operators make numbers of them, which cannot be written to."""
+"""In-place writes to results without dimensions: NumPy's operators turn them into numbers, which are not writeable."""
 
 from __future__ import annotations
 

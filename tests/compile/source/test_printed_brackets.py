@@ -1,4 +1,4 @@
-"""Every pair of operators, nested both ways: the NumPy program computes what eager mode does."""
+"""Every pair of operators, nested both ways: the NumPy program agrees with eager mode."""
 
 from __future__ import annotations
 

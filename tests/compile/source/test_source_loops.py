@@ -1,4 +1,4 @@
-"""Layers and time steps that repeat: one loop forward, one back, and gradients that are the tape's."""
+"""Repeated layers and time steps: one loop forward, one back, and the gradients of the tape."""
 
 from __future__ import annotations
 

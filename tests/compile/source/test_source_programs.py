@@ -1,4 +1,4 @@
-"""Readable sources of random programs with loops, names that are used again and writes in place."""
+"""Readable sources of random programs with loops, reused names and in-place writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Printed elementwise ops, which are written from their forwards: text and forward give the same numbers."""
+"""Printed elementwise ops, derived from their forwards: text and forward give the same numbers."""
 
 from __future__ import annotations
 

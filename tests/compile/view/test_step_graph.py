@@ -1,4 +1,4 @@
-"""The data of a step's page: values and cotangents are those of eager mode, lines and kernels lead to the right ops."""
+"""The data of a step's page: values and cotangents of eager mode; lines and kernels lead to the right ops."""
 
 from __future__ import annotations
 

@@ -218,10 +218,10 @@ class GradScaler:
             self._scale, self._good = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
 
 
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
-    "custom_fwd": "write the function as it is: nothing changes its dtype.",
-    "custom_bwd": "write the function as it is: nothing changes its dtype.",
+    "custom_fwd": "leave the decorator out: nothing changes the dtype of the function.",
+    "custom_bwd": "leave the decorator out: nothing changes the dtype of the function.",
 }
 
 if not TYPE_CHECKING:

@@ -185,7 +185,7 @@ def _array(part: Mapping[str, Any]) -> np.ndarray:
     if kind == "BF16":
         return np.frombuffer(bytearray(data), "<u2").view(bfloat16()).reshape(shape)
     if kind not in _DTYPES:
-        raise ValueError(f"it holds numbers of type {kind}, which NumPy has not")
+        raise ValueError(f"it holds numbers of type {kind}, which NumPy lacks")
     return np.frombuffer(bytearray(data), _DTYPES[kind]).reshape(shape)
 
 
@@ -241,7 +241,7 @@ def _put_together(structure: Any, arrays: Mapping[str, Any]) -> Any:
     if kind == "dict":
         return {key: _put_together(part, arrays) for key, part in structure["parts"]}
     if kind not in {"list", "tuple"}:
-        raise ValueError(f"its description knows of a {kind!r}")
+        raise ValueError(f"its description names an unknown {kind!r}")
     parts = [_put_together(part, arrays) for part in structure["parts"]]
     return parts if kind == "list" else tuple(parts)
 

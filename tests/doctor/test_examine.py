@@ -51,7 +51,7 @@ def test_a_healthy_model_passes_and_stays_as_it_was(lib: Any) -> None:
     np.testing.assert_array_equal(lib.rand(3).numpy(), expected)
     assert all(parameter.grad is None for parameter in model.parameters())
     assert model.training
-    assert "learnt       the loss of a few examples alone goes from" in text.getvalue()
+    assert "learnt       the loss of only a few examples goes from" in text.getvalue()
 
 
 @LIBRARIES
@@ -177,7 +177,7 @@ def test_each_fault_of_the_data_is_named() -> None:
 def test_the_report_of_data_is_printed() -> None:
     text = io.StringIO()
     examine_data((gg.tensor(X), gg.tensor(Y)), (X[:4], Y[:4]), file=text)
-    assert "WARNING  examples in both splits: 4 of 4 examples set aside" in text.getvalue()
+    assert "WARNING  examples in both splits: 4 of 4 held-out examples" in text.getvalue()
 
 
 @LIBRARIES
@@ -194,7 +194,7 @@ def test_what_is_no_batch_is_refused_before_work_starts(lib: Any) -> None:
         with pytest.raises(errors.KindError, match=words):
             examine(model, batch, loss_fn)
     for alone in (x, (x,)):
-        with pytest.raises(errors.ArgumentError, match="holds inputs alone"):
+        with pytest.raises(errors.ArgumentError, match="holds only inputs"):
             examine(model, alone, loss_fn)
     found = examine(model, (x, None), lambda output, targets: output.square().mean(), seconds=0.01, report=False)
     assert not found.check_up.failure

@@ -374,13 +374,13 @@ NAMES: dict[str, Any] = {
 }
 examples.show("glassgrad", NAMES)
 
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 INSTEAD = {
-    "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
-    "library": "autograd.Function and custom_vjp make ops of your own.",
+    "export": "use glassgrad.compile; the .graph and .source of a compiled function are the program.",
+    "library": "make your own ops with autograd.Function or custom_vjp.",
     "storage": "the memory of a tensor is a NumPy array: .numpy().",
     "ao": "weights stay in floating point.",
-    "package": "save weights with glassgrad.save; code is a file of yours.",
+    "package": "save weights with glassgrad.save, and keep the code in a file of your own.",
     "quantization": "weights stay in floating point.",
     "fx": "compiled.graph is the traced program of a compiled function.",
 }

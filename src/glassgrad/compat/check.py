@@ -44,7 +44,7 @@ class Finding:
     guarded: bool
 
     def __str__(self) -> str:
-        guarded = " (guarded: the program goes on without it)" if self.guarded else ""
+        guarded = " (guarded: the program continues without it)" if self.guarded else ""
         remedy = f"\n    {self.remedy}" if self.remedy else ""
         return f"{self.file}:{self.line}: {self.name} {self.kind}{guarded}: {self.message}{remedy}"
 
@@ -108,7 +108,7 @@ def _found(use: Use, beside: set[str]) -> Iterator[tuple[str, str, str, str]]:
     """Yield (name, kind, message, remedy) for a use: nothing for most."""
     top = use.path.partition(".")[0]
     if top in differences.PACKAGES and top not in beside:
-        yield top, "lacks", f"{top} is written for the insides of PyTorch.", f"Next: {differences.PACKAGES[top]}"
+        yield top, "lacks", f"{top} uses internals of PyTorch.", f"Next: {differences.PACKAGES[top]}"
     if top != "torch":
         return
     lacks = _missing(use.path)

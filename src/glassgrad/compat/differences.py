@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from glassgrad.base.tables import words
 
-_NO_GPU = "it raises, since there is no GPU: call it only where torch.cuda.is_available()."
-_UNCHANGED = "it returns the function as it is; glassgrad.compile compiles one."
-_MPI = "processes talk over MPI: start them with `glassgrad launch -n 4 script.py`."
+_NO_GPU = "it raises an error, because there is no GPU: call it only if torch.cuda.is_available()."
+_UNCHANGED = "it returns the function unchanged; use glassgrad.compile to compile it."
+_MPI = "processes communicate over MPI: start them with `glassgrad launch -n 4 script.py`."
 _BFLOAT16 = "float32 stays float32, unless the processor has AVX512-BF16 and the dtype is bfloat16."
-_UNPOOL = "where an index comes twice, only the value that is kept gets a gradient."
+_UNPOOL = "if an index occurs twice, only the stored value gets a gradient."
 _WRITES = "a function that writes to its argument is differentiated and changes the caller's tensor."
 
 # What differs, and the names.
@@ -30,24 +30,24 @@ _DIFFERENT: dict[str, str] = {
         torch.nn.MaxUnpool1d torch.nn.MaxUnpool2d torch.nn.MaxUnpool3d
     """,
     _WRITES: "torch.func.grad torch.func.vjp",
-    "it writes safetensors: tensors, dictionaries, lists, numbers and text, no objects. Save model.state_dict().": (
+    "it writes safetensors: tensors, dictionaries, lists, numbers and text, but no objects. Save model.state_dict().": (
         "torch.save"
     ),
-    "it reads safetensors; a file of PyTorch's has to be converted with safetensors.torch.save_file.": "torch.load",
+    "it reads safetensors; convert a file of PyTorch with safetensors.torch.save_file.": "torch.load",
     "the same seed gives other numbers, from the same distributions.": "torch.manual_seed",
 }
 DIFFERENT = {name: text for text, names in _DIFFERENT.items() for name in words(names)}
 
 _OWN_MODELS = "write the model with torch.nn; weights load through safetensors."
-# Packages that are written against the insides of PyTorch.
+# Packages that use internals of PyTorch.
 PACKAGES = {
-    "torchvision": "glassgrad.data.mnist reads MNIST; write transforms as functions of arrays, models with torch.nn.",
+    "torchvision": "read MNIST with glassgrad.data.mnist; write transforms as functions of arrays.",
     "torchaudio": "read files with SciPy or soundfile; torch.stft computes spectra.",
-    "torchtext": "glassgrad.data.CharTokenizer makes numbers of characters; read texts with Python.",
+    "torchtext": "convert characters to numbers with glassgrad.data.CharTokenizer; read texts with Python.",
     "torchmetrics": "compute metrics with NumPy or scikit-learn.",
-    "torchdata": "torch.utils.data has data sets, samplers and loaders.",
-    "torch_geometric": "torch.sparse_coo_tensor and scatter_add express messages along edges.",
-    "torch_scatter": "torch.Tensor.scatter_add and scatter_reduce do the same.",
+    "torchdata": "use the data sets, samplers and loaders of torch.utils.data.",
+    "torch_geometric": "express messages along edges with torch.sparse_coo_tensor and scatter_add.",
+    "torch_scatter": "use torch.Tensor.scatter_add and scatter_reduce.",
     "pytorch_lightning": "write the loop, or use glassgrad.train.Trainer.",
     "lightning": "write the loop, or use glassgrad.train.Trainer.",
     "transformers": _OWN_MODELS,

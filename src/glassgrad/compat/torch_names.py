@@ -36,7 +36,7 @@ def _device(name: str, **names: Any) -> Namespace:
     """Return the namespace of an absent device type, with additional names."""
     idle = dict.fromkeys(words("synchronize empty_cache manual_seed manual_seed_all seed"), nothing)
     known = {"is_available": no, "is_built": no, "device_count": lambda *_: 0, **idle, **names}
-    return Namespace(name, known, otherwise="there is no GPU to ask; is_available() is False.")
+    return Namespace(name, known, otherwise="there is no GPU; is_available() is False.")
 
 
 def current_accelerator(check_available: bool = False) -> None:

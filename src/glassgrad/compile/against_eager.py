@@ -204,7 +204,7 @@ def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Array], backe
     for (target, value), (_, original) in zip(graph.updates, traced.updates, strict=True):
         told = difference(wanted[value], plain[original])
         if told is not None:
-            return f"A pass changed what is written to {target.name}: {told}.\n"
+            return f"A pass changed the value written to {target.name}: {told}.\n"
     for number, (out, first) in enumerate(zip(graph.outputs, traced.outputs, strict=True)):
         if isinstance(out, Var) and isinstance(first, Var):
             told = difference(wanted[out], plain[first])

@@ -291,7 +291,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         same = self._alike(key)
         if same:
             nearest = self._latest if self._latest in same else same[-1]
-            self.retraces.append(nearest.why(leaves) or "what the function reads has changed")
+            self.retraces.append(nearest.why(leaves) or "a value that the function reads has changed")
         else:
             self.retraces.append(describe_difference(self._latest.key, key, self._names))
 

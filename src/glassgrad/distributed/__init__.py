@@ -13,8 +13,8 @@ from glassgrad.base.families import serve
 
 # PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
-    "TCPStore": "the MPI launcher tells the processes of one another.",
-    "DeviceMesh": "new_group makes a group of some of the ranks.",
+    "TCPStore": "leave it out: the MPI launcher connects the processes.",
+    "DeviceMesh": "use new_group, which makes a group of some of the ranks.",
 }
 
 __getattr__, __dir__ = serve(__name__, __path__, instead=_INSTEAD)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from glassgrad.base.families import serve
 
-_BIJECTION = "apply the transform of your choice from glassgrad.distributions.transforms."
+_BIJECTION = "apply a transform from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."
 # PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {

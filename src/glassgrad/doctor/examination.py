@@ -266,7 +266,7 @@ def _lines(found: Examination) -> Iterator[str]:
     yield from facts_lines(found.check_up)
     steps, first, last = found.learnt
     if steps:
-        told = "learnt       the loss of a few examples alone goes"
+        told = "learnt       the loss of only a few examples goes"
         yield f"{told} from {first:.4g} to {last:.4g} in {steps} steps of Adam"
     if found.curvature > 0:
         stable = 2 / found.curvature

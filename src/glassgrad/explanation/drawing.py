@@ -173,8 +173,8 @@ def _count(graph: Graph, shown: set[Path]) -> int:
 
 def _next(paths: Sequence[Path], count: int) -> str:
     if paths:
-        return "view='layers' or depth=0 shuts the modules"
+        return "use view='layers' or depth=0, which closes the modules"
     return (
-        "give the function or the module and its inputs instead of the tensor: ops are then gathered into modules; "
+        "give the function or the module and its inputs instead of the tensor, which groups the ops by module; "
         f"or max_nodes={count}"
     )

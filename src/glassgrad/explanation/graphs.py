@@ -229,7 +229,7 @@ def graph_of(ops: Ops) -> Graph:
     graph = Graph(ops.name, maker.nodes, maker.edges, dict(ops.kinds))
     graph.place_leaves()
     if ops.seen is None:
-        freed = "a backward() within has freed the graph" if _is_freed(ops) else "the result is not one number"
+        freed = "a backward() inside it has freed the graph" if _is_freed(ops) else "the result is not one number"
         graph.notes.append(f"No gradients: {freed}.")
     return graph
 
@@ -330,7 +330,7 @@ def sweeps_of(call: Traced, ops: Ops, graph: Graph) -> list[Sweep]:
     leaves = {node.name: i for i, node in enumerate(graph.nodes) if node.kind in {"input", "parameter"}}
     found = [_forward(record, entry.name, at_step, leaves) for entry in record.inputs[:_SWEEPS]]
     if len(record.inputs) > _SWEEPS:
-        graph.notes.append(f"Drawn are the sweeps from {_SWEEPS} of {len(record.inputs)} inputs.")
+        graph.notes.append(f"Sweeps are drawn from {_SWEEPS} of {len(record.inputs)} inputs.")
     of = record.steps[-1].name
     values = {i: f"d {of} = {node.gradient.short}" for i, node in enumerate(graph.nodes) if node.gradient is not None}
     cost = f"1 sweep, {record.reverse_products:,} products, for all {len(record.inputs)} inputs"

@@ -33,6 +33,6 @@ def _graph(function: Callable[..., Any], args: Sequence[Array], options: Mapping
     except CompileError as error:
         ops, _ = of_call(function, args, options)
         graph = graph_of(ops)
-        graph.notes.append(f"Recorded as it ran, without program and kernels, since it cannot be traced: {error}")
+        graph.notes.append(f"Recorded during its run, without program and kernels; it cannot be traced: {error}")
         graph.measured = "Not compiled."
         return graph

@@ -105,8 +105,8 @@ class Optimizer(Protocol):
 
 # What to call instead of methods of `nn.Module`.
 _INSTEAD = {
-    "to": "layers by hand are NumPy arrays on the CPU; give dtype=np.float64 to the layer",
-    "cuda": "layers by hand are NumPy arrays on the CPU; leave the call out",
+    "to": "hand-written layers use NumPy arrays on the CPU; give dtype=np.float64 to the layer",
+    "cuda": "hand-written layers use NumPy arrays on the CPU; leave the call out",
     "double": "give dtype=np.float64 to the layer",
     "float": "give dtype=np.float32 to the layer",
     "register_forward_hook": "override forward in a subclass",

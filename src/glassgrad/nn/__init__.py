@@ -12,9 +12,9 @@ from glassgrad.base.families import serve
 
 # PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
-    "attention": "functional.scaled_dot_product_attention has one implementation, so there is none to choose.",
+    "attention": "leave it out: functional.scaled_dot_product_attention has only one implementation.",
     "Dense": "Linear(in_features, out_features).",
-    "modules": "its classes are here: nn.Linear in place of nn.modules.linear.Linear.",
+    "modules": "use its classes from here: nn.Linear instead of nn.modules.linear.Linear.",
     "LazyInstanceNorm1d": "InstanceNorm1d with the number of features.",
     "LazyInstanceNorm2d": "InstanceNorm2d with the number of features.",
     "LazyInstanceNorm3d": "InstanceNorm3d with the number of features.",

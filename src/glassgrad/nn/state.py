@@ -180,10 +180,10 @@ def _advice(own: Mapping[str, Any], given: Mapping[str, Any], wrong: bool) -> st
     """Advise on a state that does not fit: recognise wrappers and files of several states."""
     inside = [key for key, value in given.items() if isinstance(value, Mapping) and own.keys() & value.keys()]
     if inside:
-        return f"pass what is under {inside[0]!r}"
+        return f"pass the entry under {inside[0]!r}"
     for key in given:
         prefix, _, rest = str(key).partition(".")
         if rest in own and key not in own:
-            return f"take the prefix away: {{name.removeprefix({prefix + '.'!r}): value for name, value in ...}}"
+            return f"remove the prefix: {{name.removeprefix({prefix + '.'!r}): value for name, value in ...}}"
     fits = "" if wrong else ", or pass strict=False to load what fits"
     return f"build the model with the same layers and sizes{fits}"

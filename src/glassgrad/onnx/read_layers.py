@@ -105,7 +105,7 @@ def _average_pool(call: Call, x: Array) -> Any:
     include = bool(call.get("count_include_pad", 0))
     if not _even(pads):
         if not include:
-            raise call.refused("has a border that differs from side to side and is not counted")
+            raise call.refused("has different borders on its sides, which are not counted")
         x, pads = _bordered(x, pads, 0.0), [(0, 0)] * dims
     return getattr(F, f"avg_pool{dims}d")(
         x, kernel, strides, [before for before, _ in pads], bool(call.get("ceil_mode", 0)), include

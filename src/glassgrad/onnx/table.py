@@ -45,9 +45,9 @@ _REASONS = {
     "ONNX has no operator that counts equal values": "bincount histogram mode",
     "ONNX has no operator for common divisors, for exponents and for reflections": "gcd lcm frexp reflectors",
     "ONNX shifts unsigned integers only": "left_shift right_shift",
-    "ONNX has no operator that sees the bits of a number": "nextafter signbit view_bits",
+    "ONNX has no operator for the bits of a number": "nextafter signbit view_bits",
     "ONNX knows one process alone": "all_reduce broadcast_from bucket_parts bucket_start bucket_wait",
-    "it is a function of SciPy's, and ONNX knows only its own operators": "opaque",
+    "it is a function of SciPy, and ONNX has only its own operators": "opaque",
     "ONNX has no such choice of a branch": "pick",
     "the operators of ONNX take no sparse matrices": "sparse_product",
 }

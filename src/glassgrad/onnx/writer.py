@@ -128,7 +128,7 @@ class Writer:
         if isinstance(dim, int | np.integer):
             return self.ints(int(dim))
         if dim is None:
-            raise self.refused("a size that follows the sizes of the call in no simple way")
+            raise self.refused("a size that is no simple function of the sizes of the call")
         if dim not in self._sizes:
             assert isinstance(dim, Extent)
             parts = []

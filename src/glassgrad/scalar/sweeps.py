@@ -85,5 +85,5 @@ def sweeps_of(root: Value, values: Sequence[Value], graph: Graph) -> list[Sweep]
         texts = {at[value]: f"d = {number:.4g}" for value, number in tangents.items()}
         found.append(Sweep(title, f"1 sweep, {products:,} products", texts))
     if len(leaves) > _MOST:
-        graph.notes.append(f"Drawn are the sweeps from {_MOST} of {len(leaves)} inputs.")
+        graph.notes.append(f"Sweeps are drawn from {_MOST} of {len(leaves)} inputs.")
     return found

@@ -52,7 +52,7 @@ class ImagesConfig:
     channels: int = option(
         16, "channels of the cnn's first convolution; the second has twice as many", low=1, high=10_000
     )
-    epochs: int = option(20, "how often each image is trained on", low=1, high=1e6, grows=True)
+    epochs: int = option(20, "passes over the training images", low=1, high=1e6, grows=True)
     batch: int = option(64, "images per step", low=1, high=1_000_000)
     rate: float = option(0.0005, "highest learning rate of RMSprop", above=0, high=1e6)
     final_rate: float = option(0.00001, "learning rate at the end", above=0, high=1e6)
@@ -66,7 +66,7 @@ class ImagesConfig:
         "", "own digits: folder with subfolders 0 to 9 of pictures, or .npz file; empty for glassgrad's", resumable=True
     )
     log_every: int = shared.log_every(10)
-    eval_every: int = option(0, "steps between tests; 0 for once an epoch", low=0, high=1e12, resumable=True)
+    eval_every: int = option(0, "steps between tests; 0 for once per epoch", low=0, high=1e12, resumable=True)
     save_every: float = shared.save_every()
 
 
@@ -76,7 +76,7 @@ class MnistConfig(ImagesConfig):
 
     hidden: int = option(1024, "units of each hidden layer (128 for the cnn)", low=1, high=1_000_000)
     layers: int = option(3, "hidden layers of the mlp", low=1, high=100)
-    epochs: int = option(20, "how often each image is trained on (10 for the cnn)", low=1, high=1e6, grows=True)
+    epochs: int = option(20, "passes over the training images (10 for the cnn)", low=1, high=1e6, grows=True)
     batch: int = option(512, "images per step (128 for the cnn)", low=1, high=1_000_000)
     rate: float = option(0.0001, "highest learning rate of RMSprop (0.0005 for the cnn)", above=0, high=1e6)
     data: str = option("", "folder with idx files, gzipped or not; empty to fetch MNIST into a cache", resumable=True)

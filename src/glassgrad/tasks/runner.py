@@ -161,7 +161,7 @@ class _Session:
         if dtype != DTYPES[0]:
             self.display.say(f"dtype      {_DTYPES[dtype]}")
         if self.task.ranks is not None:
-            self.display.say(f"ranks      {self.task.ranks.count}, each with its part of every batch")
+            self.display.say(f"ranks      {self.task.ranks.count}, each with a part of every batch")
         self.display.say(f"run        {run.path}{going_on}\n")
         try:
             with self.stop:

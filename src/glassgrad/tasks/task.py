@@ -20,7 +20,7 @@ from glassgrad.train.ranks import Ranks
 from glassgrad.train.task import Task
 from glassgrad.train.transaction import named_as_damaged
 
-KEPT = "Everything about the run is kept in a directory. Ctrl-C saves and stops; --resume continues the run exactly."
+KEPT = "The run directory keeps everything about the run. Ctrl-C saves and stops; --resume continues the run exactly."
 
 
 class CommandTask(Task, ABC):

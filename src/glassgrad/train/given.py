@@ -29,9 +29,14 @@ def _own_kinds(by_hand: bool, optimizer: Any, loss_fn: Any) -> Iterator[tuple[st
     """Yield the checks of optimizer and loss, which depend on the kind of the model."""
     if by_hand:
         fits = all(hasattr(optimizer, name) for name in ("parameters", "step", "zero_grad", "param_groups"))
-        yield "optimizer", optimizer, fits, "an optimizer of glassgrad.manual, as the model's layers are by hand"
+        yield (
+            "optimizer",
+            optimizer,
+            fits,
+            "an optimizer of glassgrad.manual for hand-written layers",
+        )
         fits = hasattr(loss_fn, "backward")
-        yield "loss_fn", loss_fn, fits, "a loss of glassgrad.manual, as the layers are by hand"
+        yield "loss_fn", loss_fn, fits, "a loss of glassgrad.manual for hand-written layers"
         return
     yield "optimizer", optimizer, isinstance(optimizer, Optimizer), "an optimizer of glassgrad.optim"
     yield "loss_fn", loss_fn, loss_fn is None or callable(loss_fn), "a function of outputs and targets, or None"

@@ -219,7 +219,7 @@ class Loop:
         kept = ""
         if self.saved_step is not None:
             how = self.task.resume_by.format(path=run.path)
-            kept = f"; the checkpoint of step {self.saved_step:,} is whole: make room, then use {how}"
+            kept = f"; the checkpoint of step {self.saved_step:,} is intact: free some space, then use {how}"
         return errors.RUN_NOT_SAVED(path=run.path, reason=error.strerror or error, kept=kept)
 
 

@@ -71,7 +71,7 @@ class TrainingConfig:
     """
 
     epochs: int = option(10, "passes over the training loader", low=1, high=1e9)
-    steps: int = option(0, "training steps; 0 for as many as the epochs have", low=0, high=1e12)
+    steps: int = option(0, "training steps; 0 for the steps of the epochs", low=0, high=1e12)
     optimizer: str = option(
         "", "optimizer that make_optimizer makes; empty if the script has its own", choices=("",), more=_optimizers
     )
@@ -79,31 +79,31 @@ class TrainingConfig:
     batch_size: int = option(0, "examples per batch of make_loader; 0 if the script has its own", low=0, high=1e9)
     engine: str = option(
         "compiled",
-        "how steps are computed: as one native program, or op by op; compiled is eager where there is no llvmlite",
+        "how to compute steps: as one native program, or op by op; compiled is eager without llvmlite",
         choices=("compiled", "eager"),
     )
     accumulate: int = option(1, "batches of the loader per step, their gradients averaged", low=1, high=1e6)
     clip_norm: float = option(0.0, "largest norm of all gradients together; 0 for no limit", low=0)
     clip_value: float = option(0.0, "largest absolute value of a gradient's elements; 0 for no limit", low=0)
     skip_nonfinite: bool = option(False, "skip steps whose gradients are not finite, and count them")
-    norms: bool = option(False, "record the norm of the gradients; recorded anyway where it is needed")
+    norms: bool = option(False, "record the norm of the gradients, even if no other option needs it")
     loss_scale: float = option(0.0, "first factor of dynamic loss scaling; 0 for none", low=0)
     dtype: str = option("", "dtype of the forward pass; empty for the model's own", choices=DTYPES)
     ema: float = option(0.0, "decay of a moving average of the weights; 0 for no average", low=0, high=1)
     schedule: str = option("step", "what a scheduler counts", choices=("step", "epoch"))
     patience: int = option(0, "validations without improvement after which to stop; 0 for never", low=0, high=1e9)
     min_delta: float = option(0.0, "how much better counts as an improvement", low=0)
-    best: int = option(1, "how many of the best weights to keep in the run directory", low=0, high=1e6)
-    monitor: str = option("loss", "measure of the validation that decides what is best")
+    best: int = option(1, "number of best weights to keep in the run directory", low=0, high=1e6)
+    monitor: str = option("loss", "measure of the validation that determines the best weights")
     higher: bool = option(False, "the measure is better when it is larger")
     check_data: bool = option(True, "look for NaN and infinity in every batch")
-    tag: str = option("", "words that `glassgrad runs --tag` finds the run by, separated by commas")
-    run_dir: str = option("", "where to keep checkpoints, metrics and weights; empty for nowhere")
-    log_to: str = option("jsonl", "what to log to, separated by commas: jsonl, csv, tensorboard, wandb")
+    tag: str = option("", "words by which `glassgrad runs --tag` finds the run, separated by commas")
+    run_dir: str = option("", "directory for checkpoints, metrics and weights; empty for none")
+    log_to: str = option("jsonl", "loggers, separated by commas: jsonl, csv, tensorboard, wandb")
     log_every: int = option(10, "steps between records of the metrics", low=1, high=1e12)
-    eval_every: int = option(0, "steps between validations; 0 for once an epoch", low=0, high=1e12)
+    eval_every: int = option(0, "steps between validations; 0 for once per epoch", low=0, high=1e12)
     save_every: float = option(10.0, "seconds between checkpoints", above=0, high=1e9)
-    distributed: bool = option(True, "share every batch among the ranks, where MPI has started several")
+    distributed: bool = option(True, "share every batch among the ranks, if MPI has started several")
     progress: str = option("auto", "how to show progress", choices=("auto", "plain", "none"))
 
     __signature__ = _Fields()  # the signature of `__new__` says nothing
@@ -189,7 +189,7 @@ class TrainingConfig:
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
         """Add one option for every field to a parser, and --config."""
-        parser.add_argument("--config", metavar="FILE", help="read values from a TOML file; options go before them")
+        parser.add_argument("--config", metavar="FILE", help="read values from a TOML file; options override them")
         for key, (kind, rule) in rules(cls).items():
             default = next(entry.default for entry in dataclasses.fields(cls) if entry.name == key)
             shown = rule.help.replace("%", "%%") + ("" if default == "" else f" (default: {default})")

@@ -341,7 +341,7 @@ def _tensors_of(dataset: Any) -> tuple[tuple[Tensor, ...], Any] | None:
 
 # PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
-    "distributed": "everything in it is here: utils.data.DistributedSampler.",
+    "distributed": "use utils.data.DistributedSampler, which is here.",
     "StackDataset": "TensorDataset, or a Dataset whose __getitem__ returns a tuple.",
     "ChainDataset": "itertools.chain in an IterableDataset.",
     "dataloader": "everything in it is here: utils.data.DataLoader.",

@@ -259,7 +259,7 @@ def _by_shape(wrong: WrongLine) -> Diagnosis | None:
         kind = edits.WRONG_SUM
     words = f"shape {mine}, but {wrong.name} has shape {expected}, and so has its gradient"
     if kind == edits.SUM:
-        words += f"; where {wrong.name} was broadcast, its gradient is summed over the axes that it was broadcast along"
+        words += f"; where {wrong.name} was broadcast, sum its gradient over the axes of the broadcast"
     return Diagnosis(kind, words)
 
 

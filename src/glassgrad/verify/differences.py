@@ -139,7 +139,7 @@ def _decide(reliable: list[Measured], noise: float, analytic: float, tolerance: 
         if low - tolerance.of(low) <= analytic <= high + tolerance.of(high):
             return Finding(KINK, central, left, right, f"{analytic:.6g} lies between the slopes on the two sides")
         return Finding(
-            WRONG, central, left, right, "there is a kink, and the rule's value is outside of both its slopes"
+            WRONG, central, left, right, "there is a kink, and the rule's value is outside of its two slopes"
         )
     if _off(analytic, best[1], tolerance) <= 1:
         return Finding(RIGHT, *best[1:])
@@ -169,14 +169,14 @@ def _edge(measured: list[Measured], analytic: float, tolerance: Tolerance) -> Fi
             note = f"the function is defined on the {side} only"
             wrong = np.isnan(analytic) or (np.isfinite(analytic) and _off(analytic, value, tolerance) > 1)
             return Finding(WRONG if wrong else KINK, value, left, right, note)
-    return Finding(KINK, central, left, right, "the function is not defined beside this point")
+    return Finding(KINK, central, left, right, "the function is not defined next to this point")
 
 
 def _too_noisy(finite: list[Measured], noise: float, analytic: float) -> Finding:
     """Judge if no step is both long enough to exceed the noise and short enough to approximate a derivative."""
     step, central, left, right = min(finite, key=lambda entry: noise / entry[0] + abs(entry[2] - entry[3]))
     allowed = noise / step + abs(left - right)
-    note = f"rounding errors of the function alone change the numeric value by {noise / step:.1e}"
+    note = f"the function's rounding errors alone change the numeric value by {noise / step:.1e}"
     close = abs(analytic - central) <= allowed
     return Finding(NOISE if close else WRONG, central, left, right, note)
 

@@ -139,7 +139,7 @@ def of_assignment(statement: ast.stmt) -> Iterator[Edit]:
         yield Edit(ASSIGNMENT, words, _placed(add_at, statement))
     if isinstance(statement, ast.AugAssign):
         new: ast.stmt = ast.Assign(targets=[statement.target], value=statement.value)
-        yield Edit(UPDATE, "assign (=) instead of adding to what was there (+=)", _placed(new, statement))
+        yield Edit(UPDATE, "assign (=) instead of adding to the old value (+=)", _placed(new, statement))
         if isinstance(statement.op, ast.Add | ast.Sub):
             other = ast.Sub() if isinstance(statement.op, ast.Add) else ast.Add()
             new = ast.AugAssign(target=statement.target, op=other, value=statement.value)
@@ -156,7 +156,7 @@ def of_assignment(statement: ast.stmt) -> Iterator[Edit]:
         target = statement.targets[0]
         if isinstance(target, ast.Name | ast.Subscript):
             new = ast.AugAssign(target=target, op=ast.Add(), value=statement.value)
-            yield Edit(ASSIGNMENT, "add (+=) to what was there instead of overwriting it (=)", _placed(new, statement))
+            yield Edit(ASSIGNMENT, "add (+=) to the old value instead of overwriting it (=)", _placed(new, statement))
 
 
 def _placed(new: ast.stmt, old: ast.stmt) -> ast.stmt:

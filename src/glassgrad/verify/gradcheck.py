@@ -190,7 +190,7 @@ def _check_as_given(subject: Subject, verdict: Verdict, eps: float | None, toler
     if found is None:
         return verdict
     name = subject.lowest.name
-    why = f"the rule is right in float64; in {name} rounding errors are larger than what is to be compared"
+    why = f"the rule is right in float64; in {name} rounding errors are larger than the compared differences"
     return Verdict(NOISE, found, verdict.rows, why, verdict.subject)
 
 

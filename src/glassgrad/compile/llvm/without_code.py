@@ -8,7 +8,7 @@ from __future__ import annotations
 _SHAPE = "the shape of the result depends on numbers"
 _LAPACK = "LAPACK computes it, through NumPy or SciPy"
 _POCKETFFT = "NumPy's FFT computes it, in complex numbers"
-_SCIPY = "SciPy has its approximations; the C library and the table here have none"
+_SCIPY = "only SciPy has approximations of it, not the C library or the table here"
 _SORTING = "a sort with NumPy's order of NaN and of ties, which no loop nest can express"
 _SORTED_PLACES = "a search whose places and counts the numbers decide"
 _SPARSE = "SciPy computes it, row by row of its compressed form"

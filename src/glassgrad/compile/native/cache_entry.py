@@ -241,7 +241,7 @@ def _check_memory(layout: Layout) -> None:
     if len(set(layout.slots.values())) < len(layout.slots) or not known <= layout.slots.keys():
         raise ValueError("two Vars share a slot")
     if not layout.written <= set(layout.inputs) or any(check.var not in layout.inputs for check in layout.checks):
-        raise ValueError("what is no argument is treated as one")
+        raise ValueError("it treats another value as an argument")
     if any(offset + var.nbytes > layout.arena for var, offset in layout.buffers.items()):
         raise ValueError("a buffer lies outside the memory")
 

@@ -322,7 +322,7 @@ class NativeStep:
         """
         assert self.is_plain
         assert not self.outputs
-        assert self.common is None, "what it keeps in the memory of others may be gone"
+        assert self.common is None, "the values that it keeps in shared memory may be gone"
         self._shared(lambda alone: self.resume(self.address, alone, times * self.first))
 
     def _shared(self, turn: Callable[[int], int]) -> int:

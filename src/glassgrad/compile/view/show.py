@@ -12,7 +12,7 @@ from glassgrad.compile.view.groups import gather
 from glassgrad.compile.view.kernels import native_kernels, numpy_kernels
 from glassgrad.compile.view.seen import Seen, from_trace, see
 
-_NO_VALUES = "No values: the arguments of its calls are gone. Give some, as in step.show(x, y)."
+_NO_VALUES = "No values: the arguments of earlier calls are gone. Pass some, as in step.show(x, y)."
 
 
 def step_graph(function: Function, args: Args, kwargs: Kwargs, *, backend: str = "llvm") -> Graph:

@@ -385,7 +385,7 @@ def _cause(a: Event, b: Event) -> str:
     same = all(_gap(x, y, None, 0.0) is None for x, y in zip(a.operands, b.operands, strict=True))
     if same:
         return "its operands agree: it was computed in another way"
-    return "an operand differs that only one of the runs computes in this way"
+    return "an operand differs, which only one of the runs computes in this way"
 
 
 def _operand(event: Event, at: int) -> str:
@@ -422,9 +422,7 @@ def _programs(
         _restore(asides)
         count, difference = _outcome(anew, seen, list(_same_places((aside, aside))), rtol)
         if difference is not None:
-            told = (
-                "The program that the function has differs from one that is made anew: it was traced for another state."
-            )
+            told = "The existing program of the function differs from a new one: it was traced for another state."
             return Bisection(difference, found.compared + count, found.parted, told)
     return found
 
@@ -442,7 +440,7 @@ def _text(found: Bisection) -> Iterator[str]:
     if found.program:
         yield from (f"  {line}" for line in found.program.rstrip().splitlines())
     if found.parted is not None:
-        yield "  the ops are not the same ones from here on:"
+        yield "  the ops differ from here on:"
         for name, event in zip("ab", found.parted, strict=True):
             told = "nothing here" if event is None else f"{event.op} at {event.place}  {event.place.source}".rstrip()
             yield f"    {name}: {told}"

@@ -248,7 +248,7 @@ def _growing(alive: list[Node], aside: StepAside, growth: list[int]) -> Finding:
     if inside and top.name == "add" and place.variable in place.operands and len(others) == 1:
         remedy = f"{place.variable} += {others[0] if others[0].isidentifier() else f'({others[0]})'}.item()"
     else:
-        remedy = f"{place.variable or 'value'}.detach()  # or .item(), where it is kept"
+        remedy = f"{place.variable or 'value'}.detach()  # or .item(), where it is stored"
     return Finding(
         "graph grows",
         "warning",
@@ -290,7 +290,7 @@ def _text(found: Memory) -> Iterator[str]:
     run = f"{found.steps} steps" if found.steps > 1 else "one step"
     yield f"memory       {count(found.total)}B kept for the backward pass by {found.nodes:,} ops   ({run})"
     if found.held:
-        yield f"             {count(found.held)}B more are saved that live anyway: weights, data"
+        yield f"             {count(found.held)}B more are saved but alive anyway: weights, data"
     if found.compiled:
         planned = "" if found.planned is None else f"; its program has {count(found.planned)}B between its kernels"
         yield f"             the step is compiled and was run eagerly here{planned}"

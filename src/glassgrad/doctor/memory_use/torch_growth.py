@@ -102,7 +102,7 @@ class Variables:
             threshold=float(counts[0]),
             remedy=f"{name}.append(loss.item())"
             if ".append(" in source
-            else f"{name}{self._index(name)} += loss.item()  # or .detach(), where a tensor is kept",
+            else f"{name}{self._index(name)} += loss.item()  # or .detach(), if a tensor is stored",
         )
 
     def _index(self, name: str) -> str:

@@ -260,11 +260,11 @@ class CompiledSteps:
         if repeats:
             return found or ONLY_COMPILED, ALL_BACK
         kept = (
-            f"The {self._count - 1} calls before it came to something else when they were made again: their "
-            f"arguments, or what else they read, were overwritten. Everything is as before step {self._since}."
+            f"The {self._count - 1} earlier calls gave other results when they were repeated: their arguments, or "
+            f"other values that they read, were overwritten. The state is that before step {self._since}."
         )
-        what = "a call made a NaN that it does not make from the state that is left"
-        advice = "Give each call arrays of its own, or call the step as it was written for a while."
+        what = "a call made a NaN, but its repetition from the remaining state did not"
+        advice = "Give each call its own arrays, or run the step eagerly for a while."
         return found or Finding("NaN in a compiled step", "error", what, advice), kept
 
 

@@ -150,7 +150,7 @@ class TorchAgain(Replay):
             )
         makers = [common(_plain(one)) for one in _makers(path[0])] if path else []
         told = [text for one in makers if (text := INSTEAD.get((event.op, one)))]
-        remedy, sentence = (told or [advice(event.op)])[0], "Keep what goes in finite."
+        remedy, sentence = (told or [advice(event.op)])[0], "Keep the operands finite."
         if event.trap:
             sentence = "Mask the input of the op, not its result."
             remedy = f"torch.where(mask, {event.op}(torch.where(mask, x, 1.0)), 0.0)"
@@ -197,9 +197,7 @@ class TorchAgain(Replay):
         event.trap = event.is_birth and event.is_nan and (cotangents[0] == 0.0 if cotangents else 0.0 in event.values)
         event.trap = event.trap and any(_plain(one) in _CHOOSERS for one in _path(self._loss, event.number)[1:2])
         if event.trap:
-            more = (
-                "; its cotangent is 0 there, as that of a branch that where() does not take, and 0 times an infinite "
-            )
+            more = "; its cotangent is 0 there, as in a branch that where() does not take, and 0 times an infinite "
             return (f", where its operands are {known}" if known else "") + more + "slope is NaN"
         told = [f"its operands are {known}"] if known else []
         told += [f"its cotangent is {cotangents[0]:.6g}"] if cotangents else []

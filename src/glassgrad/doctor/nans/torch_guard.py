@@ -192,8 +192,8 @@ class TorchGuard(StepCheck):
                 if is_bad(one, inf):
                     what, advice = f"{name} holds", findings.CHECKPOINT
                     return findings.held("NaN in a parameter", what, library.numbers(one), advice, inf)
-        what = "the loss or a gradient is bad, and the step, made again from the model's arguments, made none"
-        return Finding("NaN in a step", "error", what, "autograd.detect_anomaly of PyTorch's names the function.")
+        what = "the loss or a gradient is bad, but repeating the step from the model's arguments made no bad value"
+        return Finding("NaN in a step", "error", what, "Use PyTorch's autograd.detect_anomaly to find the function.")
 
 
 def _tensors(value: Any) -> list[Any]:

@@ -18,11 +18,16 @@ from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities.field import Field
 
 FIELDS = (
-    Field("gradient_cosine", "step", "cosine between this gradient and that of the step before", "before"),
-    Field("gradient_growth", "step", "norm of this gradient by that of the step before", "before"),
-    Field("curvature", "step", "of the loss along the update before: (g1 - g0)·d / d·d", "before"),
-    Field("update_reach", "step", "that update against the way to the bottom along it: (g1 - g0)·d / -g0·d", "before"),
-    Field("batch", "step", "examples in the batch, where the model's input tells", "forward"),
+    Field("gradient_cosine", "step", "cosine between this gradient and that of the previous step", "before"),
+    Field("gradient_growth", "step", "norm of this gradient divided by that of the previous step", "before"),
+    Field("curvature", "step", "curvature of the loss along the previous update: (g1 - g0)·d / d·d", "before"),
+    Field(
+        "update_reach",
+        "step",
+        "that update relative to the way to the minimum along it: (g1 - g0)·d / -g0·d",
+        "before",
+    ),
+    Field("batch", "step", "examples in the batch, if the model's input shows it", "forward"),
     Field("rate", "step", "learning rate of the first group", "optimizer"),
 )
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from glassgrad.doctor.quantities.field import Field
 
 FIELDS = (
-    Field("loss", "step", "the loss, where update() was given it"),
+    Field("loss", "step", "the loss, if it was passed to update()"),
     Field("total_norm", "step", "norm of all gradients as one vector, before clipping"),
-    Field("total_norm_clipped", "step", "the same after clipping, where update_after_clip() was called", "clipped"),
+    Field("total_norm_clipped", "step", "the same after clipping, if update_after_clip() was called", "clipped"),
 )
 
 

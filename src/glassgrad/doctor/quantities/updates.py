@@ -13,7 +13,7 @@ from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities.field import Field
 from glassgrad.doctor.quantities.statistics import norm
 
-FIELDS = (Field("update_norm", "parameter", "Euclidean norm of what the step added to the values", "next"),)
+FIELDS = (Field("update_norm", "parameter", "Euclidean norm of the change of the values in the step", "next"),)
 
 
 def between(before: Sequence[Array], after: Sequence[Array]) -> list[Array]:

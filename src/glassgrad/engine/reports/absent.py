@@ -10,14 +10,14 @@ from typing import Any
 
 from glassgrad.errors.missing import missing
 
-_MEMORY = "the memory of a tensor is a NumPy array: .numpy() shows it, numpy.lib.stride_tricks takes it apart."
-_DENSE = "tensors are dense; .to_sparse() gives a matrix by its entries, see glassgrad.sparse for what it can do."
+_MEMORY = "the memory of a tensor is a NumPy array: use .numpy(), and numpy.lib.stride_tricks for views of it."
+_DENSE = "tensors are dense; .to_sparse() returns a sparse matrix, see glassgrad.sparse for its functions."
 _EXACT = "weights stay in floating point; nothing is quantized."
-_CPU = "computation happens on the processor; there is nothing to ask or to move."
-_LINALG = "there are linalg.solve, linalg.solve_triangular, linalg.lu_solve, linalg.qr, linalg.lstsq and linalg.pinv."
-_REAL = "complex numbers are complex64 and complex128: .cfloat() and .cdouble()."
-_HOOK = "use register_hook, which sees the gradient on its way into .grad."
-_NUMPY = "where no gradient is needed, NumPy's or SciPy's function works on .detach().numpy()."
+_CPU = "computation happens on the CPU; leave the call out."
+_LINALG = "use linalg.solve, linalg.solve_triangular, linalg.lu_solve, linalg.qr, linalg.lstsq or linalg.pinv."
+_REAL = "complex numbers are complex64 and complex128: use .cfloat() or .cdouble()."
+_HOOK = "use register_hook, which receives the gradient before it is added to .grad."
+_NUMPY = "use NumPy's or SciPy's function on .detach().numpy() if you need no gradient."
 
 # The advice, and the methods it applies to.
 _INSTEAD: dict[str, str] = {

@@ -107,11 +107,11 @@ def _outside(index: Array, rows: int) -> Exception:
     indices = np.asarray(concrete(index, "embedding"))
     position = tuple(int(at) for at in np.argwhere((indices >= rows) | (indices < 0))[0])
     given = int(indices[position])
-    advice = "look at what made the indices"
+    advice = "check the code that makes the indices"
     if given >= rows:
         advice += f", or build the table with at least {given + 1} rows"
     else:
-        advice += "; for padding, give it a row of its own and name that in padding_idx"
+        advice += "; for padding, reserve a row for it and pass its index as padding_idx"
     return errors.EMBEDDING_INDEX(
         given=given, position=position, rows=rows, last=rows - 1, advice=advice, where=provenance.here()
     )

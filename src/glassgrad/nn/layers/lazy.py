@@ -78,7 +78,7 @@ class _Lazy(_AnyLayer):
         try:
             shapes = {name: self._shape(name) for name in tensors}
             if any(tuple(tensors[name].shape) != shapes[name] for name in loaded):
-                expected = "as many as the weights take that were loaded"
+                expected = "the number of inputs of the loaded weights"
                 raise bad_option(type(self).__name__, "input", f"{self.counts}={count}", expected)
         except errors.GlassgradError:
             setattr(self, self.counts, 0)  # reset, because the next input may fit

@@ -62,7 +62,7 @@ class Checkpoint:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             save_checkpoint(self.path, arrays, rest)
         except OSError as error:
-            kept = f"; {self.path.name} from before is whole" if self.path.exists() else ""
+            kept = f"; {self.path.name} from before is intact" if self.path.exists() else ""
             raise errors.RUN_NOT_SAVED(path=self.path, reason=error.strerror or error, kept=kept) from None
 
     def load(self) -> dict[str, Any] | None:

@@ -42,14 +42,14 @@ def wrong_images(logits: Array, images: Array, labels: Array) -> dict[str, Any]:
         >>> logits = np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
         >>> found = wrong_images(logits, np.ones((3, 1, 2)), np.array([0, 0, 1]))
         >>> found["title"], [one["target"] for one in found["images"]]
-        ('2 of 3 test images put into the wrong class', [1, 0])
+        ('2 of 3 test images classified wrongly', [1, 0])
     """
     sure, predicted, probability = _surest_mistakes(logits, labels)
     low, high = float(images.min(initial=0)), float(images.max(initial=0))
     kept = sure[:_MOST] if images[0].size <= _LARGEST else sure[:0]
     grey = np.rint((images[kept] - low) * (255 / ((high - low) or 1.0))).astype(np.uint8)
     return {
-        "title": f"{len(sure):,} of {len(labels):,} test images put into the wrong class",
+        "title": f"{len(sure):,} of {len(labels):,} test images classified wrongly",
         "size": list(images.shape[1:]),
         "images": [
             {
@@ -87,7 +87,7 @@ def mistakes(logits: Array, inputs: Array, labels: Array) -> dict[str, Any]:
         f"{_numbers(inputs[at])} is of class {labels[at]}, taken for {predicted[at]} with {probability[at]:.0%}"
         for at in sure[:_MOST]
     )
-    title = f"{len(sure):,} of {len(labels):,} examples put into the wrong class, the surest mistakes first"
+    title = f"{len(sure):,} of {len(labels):,} examples classified wrongly, the most certain mistakes first"
     return texts(title, (text.replace("%", " %") for text in found))
 
 

@@ -58,7 +58,7 @@ def diagnosis(directory: str | Path) -> Iterator[str]:
     steps = int(run.losses[-1, 0]) if len(run.losses) else 0
     yield from lines(apply(RUN_RULES, run), steps, 0 if run.data is None else len(run.data))
     if run.data is None:
-        yield "             only the losses are known: train with --doctor to have gradients looked at"
+        yield "             only the losses are known: train with --doctor to examine gradients"
 
 
 def _points(records: list[dict[str, Any]]) -> Array:

@@ -227,20 +227,20 @@ class TraceCall:
     def why(self, leaves: Leaves) -> str | None:
         """Explain which guard failed."""
         if self.capture.once and self.used:
-            return "the first call made state that the next one finds"
+            return "the first call made state that the next call reads"
         reason = self.guards.why()
         if reason is not None:
             by = next((one for one in self.capture.effects if reason.startswith(f"{one.path} was")), None)
             return reason if by is None else f"{reason}, set by the function itself{by.where}"
         for moved in self.capture.moved:
             if not moved.read():
-                return f"what is in {moved.path} has another shape, dtype or structure"
+                return f"the value of {moved.path} has another shape, dtype or structure"
         for one, array in zip(self.capture.state, self._arrays, strict=True):
             now = one.tensor.array
             if now.shape != array.shape or now.dtype != array.dtype:
                 return f"{one.path} was {array.dtype}{list(array.shape)}, now {now.dtype}{list(now.shape)}"
         if any(leaves[at] is not one for at, one in self.capture.state_arguments):
-            return "an argument that is part of the state is another tensor"
+            return "an argument that was part of the state is now another tensor"
         return None
 
     # --- shared memory --------------------------------------------------------------------------------

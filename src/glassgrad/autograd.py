@@ -66,7 +66,7 @@ def _checked(check: Any, func: Any, inputs: Any, raise_exception: bool, options:
     return bool(check(func, *given, raise_exception=raise_exception, **known))
 
 
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
     "profiler": "compiled.stats has the operations and bytes of a compiled function.",
 }

@@ -233,7 +233,7 @@ def test_what_economy_does_not_look_at_is_said() -> None:
     with watch(model, optimizer, preset="economy", file=text):
         for _ in range(4):
             step(gg.tensor(X))
-    assert "not looked at: the inside of the compiled step" in text.getvalue()
+    assert "not examined: the inside of the compiled step" in text.getvalue()
 
 
 def test_layers_by_hand_are_watched() -> None:

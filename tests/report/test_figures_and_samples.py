@@ -93,7 +93,7 @@ def trained(folder: Path, targets: Any, loss_fn: Any, outputs: int) -> Any:
 def test_a_trainer_keeps_what_its_classifier_gets_wrong(tmp_path: Path) -> None:
     result = trained(tmp_path / "run", lambda x: (x[:, 0] > 0).long(), nn.functional.cross_entropy, 2)
     kept = json.loads((tmp_path / "run" / "samples.json").read_text())
-    assert "of 48 examples put into the wrong class" in kept["title"]
+    assert "of 48 examples classified wrongly" in kept["title"]
     shown = result._repr_html_()
     assert "<td>6</td>" in shown
     assert "<polyline" in shown

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from glassgrad.base.families import serve
 
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
     "TCPStore": "leave it out: the MPI launcher connects the processes.",
     "DeviceMesh": "use new_group, which makes a group of some of the ranks.",

@@ -14,7 +14,7 @@ from glassgrad.base.families import serve
 
 _BIJECTION = "apply a transform from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
     "LowRankMultivariateNormal": "MultivariateNormal with covariance_matrix=cov_factor @ cov_factor.mT + diag.",
     **dict.fromkeys(("ContinuousBernoulli", "FisherSnedecor", "GeneralizedPareto", "Kumaraswamy"), _OWN),

@@ -18,7 +18,7 @@ from glassgrad.func.implicit import custom_root
 from glassgrad.func.reverse import grad, grad_and_value, jacrev, value_and_grad, vjp
 from glassgrad.func.vmap import vmap
 
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
     "functionalize": "not needed: transforms handle in-place writes.",
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from glassgrad.base.families import serve
 
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
     "attention": "leave it out: functional.scaled_dot_product_attention has only one implementation.",
     "Dense": "Linear(in_features, out_features).",

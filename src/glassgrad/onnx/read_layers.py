@@ -140,7 +140,7 @@ def _col2im(call: Call, x: Array, size: Any, kernel: Array) -> Array:
     pads = call.get("pads") or [0, 0, 0, 0]
     half = len(pads) // 2
     if pads[:half] != pads[half:]:
-        raise call.refused("has a border that differs from side to side")
+        raise call.refused("has different borders on its sides")
     strides, dilations = _settings(call, half)
     return F.fold(x, call.ints("size", size) or (), call.ints("kernel", kernel) or (), dilations, pads[:half], strides)
 

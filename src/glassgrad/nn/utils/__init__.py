@@ -22,7 +22,7 @@ from glassgrad.nn.utils.clip_grad import (
 from glassgrad.nn.utils.norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from glassgrad.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
     "prune": "multiply the weight by a mask that is a buffer.",
     "stateless": "func.functional_call.",

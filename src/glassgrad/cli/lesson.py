@@ -122,7 +122,7 @@ def exercise(
     if check:
         return _check(chosen, path)
     write(path, exercise_text(chosen, path))
-    ask = "fill in every `...`" if chosen.starter.has_gaps else "mend what is wrong"
+    ask = "fill in every `...`" if chosen.starter.has_gaps else "correct the mistakes"
     print(f"wrote {path}, with {_steps(len(chosen.steps))}: {ask}, then")
     print(f"glassgrad exercise {chosen.number} --check{named(chosen, path)}")
     return 0

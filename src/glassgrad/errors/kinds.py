@@ -30,7 +30,7 @@ class DtypeError(KindError, RuntimeError):
 
 
 class NoValueError(KindError):
-    """Values were requested where there are none yet: inside vmap, or while a step is traced."""
+    """Values were requested before they exist: inside vmap, or while a step is traced."""
 
 
 class IndexRangeError(GlassgradError, IndexError):

@@ -14,7 +14,7 @@ from glassgrad.errors.kinds import (
 
 MANUAL_SHAPE = Message(
     ShapeError,
-    "manual.{layer}: input of shape {given}, expected {expected}, since the weight has shape {weight}.",
+    "manual.{layer}: input of shape {given}, expected {expected}, because the weight has shape {weight}.",
 )
 
 MANUAL_TARGET = Message(ShapeError, "manual.{loss}: target of shape {target}, expected {expected}.")

@@ -64,7 +64,7 @@ BLAS_UNKNOWN = Message(
 
 BLAS_MISSING = Message(
     ArgumentError,
-    "the environment variable GLASSGRAD_BLAS asks for {given!r}, which was not found or cannot run on one thread here.\n"
+    "the environment variable GLASSGRAD_BLAS requests {given!r}, which was not found or cannot run on one thread here.\n"
     "Next: pip install 'glassgrad[mkl]' for MKL, SciPy's wheel for OpenBLAS; or leave the variable unset.",
 )
 
@@ -76,6 +76,6 @@ ISA_UNKNOWN = Message(
 
 ISA_MISSING = Message(
     ArgumentError,
-    "the environment variable GLASSGRAD_ISA asks for {given!r}, which this processor ({cpu}) does not have.\n"
+    "the environment variable GLASSGRAD_ISA requests {given!r}, which this processor ({cpu}) does not have.\n"
     "Next: leave the variable unset.",
 )

@@ -104,7 +104,7 @@ FIT_EMPTY_LOADER = Message(
 FIT_DATA_NOT_FINITE = Message(
     InputError,
     "batch {batch} of epoch {epoch} holds {value} in part {part} at [{index}] ({count:,} of {size:,} numbers are not "
-    "finite); no step was taken on it. Clean the data, or train on it as it is with TrainingConfig(check_data=False)",
+    "finite); no step was taken on it. Clean the data, or train on it unchanged with TrainingConfig(check_data=False)",
 )
 FIT_NO_SUCH_MEASURE = Message(
     InputError, "the validation measures {known}, not {given!r}; set `monitor` to one of the measures"

@@ -85,7 +85,7 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
 )
 def _rises(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
-    if len(curve) < 5 or curve[:, 1].min() < 0:  # how many times as large is no question for losses of either sign
+    if len(curve) < 5 or curve[:, 1].min() < 0:  # a ratio of losses with different signs has no meaning
         return
     start, leap = float(curve[0, 1]), float(curve[1:10, 1].max())
     if 0 < LEAP * start < leap:

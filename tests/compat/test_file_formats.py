@@ -55,7 +55,7 @@ def test_names_of_all_lengths_come_back() -> None:
 def test_pickles_are_named(protocol: int) -> None:
     things = [None, 1, "text", {"w": list(range(300))}, [1.5] * 5, b"x" * 256, {"a": "b" * 1000}, (), 2**70, set()]
     for thing in things:
-        with pytest.raises(ValueError, match="is a pickle of PyTorch's"):
+        with pytest.raises(ValueError, match="is a pickle of PyTorch"):
             gg.load(io.BytesIO(pickle.dumps(thing, protocol)))
 
 
@@ -69,7 +69,7 @@ def test_files_of_pytorch_are_named(protocol: int, zipped: bool) -> None:
     except (RuntimeError, pickle.PicklingError):
         pytest.skip("PyTorch does not write this")
     file.seek(0)
-    with pytest.raises(ValueError, match="is a pickle of PyTorch's"):
+    with pytest.raises(ValueError, match="is a pickle of PyTorch"):
         gg.load(file)
 
 

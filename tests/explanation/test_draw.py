@@ -199,7 +199,7 @@ def test_a_compiled_step_is_drawn_by_the_users_lines():
         optimizer.step()
         return loss
 
-    with pytest.raises(errors.CompileError, match="not called yet"):
+    with pytest.raises(errors.CompileError, match="before the first call"):
         gg.draw(step)
     step(gg.ones(2))
     graph = gg.draw(step).graph
@@ -335,7 +335,7 @@ def long(x):
         (lambda: gg.draw(quadratic, 1.0, 2.0, view="opz"), "expected one of: ops"),
         (lambda: gg.draw(quadratic, 1.0, 2.0, view="neurons"), "needs linear layers"),
         (lambda: gg.draw(lambda x: x * 2, gg.ones(2), view="sweeps"), "one number"),
-        (lambda: gg.draw(gg.ones(1, requires_grad=True) * 2, view="sweeps"), "does not say which"),
+        (lambda: gg.draw(gg.ones(1, requires_grad=True) * 2, view="sweeps"), "which a tensor does not name"),
         (lambda: gg.draw(Twice(), gg.ones(1, 4), opened=["iner"]), "nearest: inner"),
         (lambda: gg.draw(long, 1.0, max_nodes=300), r"401 boxes to draw, more than max_nodes=300.*\n.*max_nodes=401"),
     ],

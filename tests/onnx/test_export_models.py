@@ -178,7 +178,7 @@ def test_wrong_options():
     ):
         with pytest.raises(errors.ArgumentError, match=words):
             gg.onnx.export(model, x, **options)
-    with pytest.raises(errors.OnnxError, match=r"say which axes vary"):
+    with pytest.raises(errors.OnnxError, match=r"name the axes that vary"):
         gg.onnx.export(model, gg.zeros(2))
     with pytest.raises(errors.ShapeError, match=r"linear at .*test_export_models.py"):
         gg.onnx.export(model, gg.zeros(4, 3))

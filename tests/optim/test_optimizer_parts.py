@@ -327,7 +327,7 @@ def test_loaded_states_are_copies_without_histories() -> None:
         (lambda state: state["param_groups"][1].pop("eps"), r"its groups lack eps\."),
         (lambda state: [group.pop("lr") for group in state["param_groups"]], r"its groups lack lr\."),
         (lambda state: state["state"].update({3: {}, -1: {}}),
-         r"it is for the parameters numbered \[3, -1\], and there are 3"),
+         r"it is for the parameters numbered \[3, -1\], but there are 3"),
     ],
 )  # fmt: skip  # a table
 def test_states_that_do_not_fit(spoil: Callable[[Any], Any], told: str) -> None:

@@ -235,7 +235,7 @@ def test_an_optimizer_takes_all_of_a_state_or_nothing() -> None:
     state = other.state_dict()
     state["state"][5] = state["state"].pop(1)
     before = repr(optimizer.state_dict())
-    with pytest.raises(ValueError, match=r"for the parameters numbered \[5\], and there are 2"):
+    with pytest.raises(ValueError, match=r"for the parameters numbered \[5\], but there are 2"):
         optimizer.load_state_dict(state)
     assert repr(optimizer.state_dict()) == before
 

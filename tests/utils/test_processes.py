@@ -202,7 +202,7 @@ def test_memory_that_arrives_twice_is_mapped_once() -> None:
 
 def test_results_of_recorded_ops_are_not_sent() -> None:
     x = gg.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"send \.detach\(\)"):
+    with pytest.raises(RuntimeError, match=r"send its \.detach\(\)"):
         reduction.ForkingPickler.dumps(x * 2)
 
 

@@ -182,7 +182,7 @@ def test_a_kink_does_not_excuse_a_rule_outside_of_both_slopes() -> None:
     )
     verdict = gradcheck(prim, np.array([0.0, -1.0]))
     assert verdict.kind == "wrong"
-    assert "outside of both" in str(verdict)
+    assert "outside of its two slopes" in str(verdict)
 
 
 def test_a_wrong_entry_outweighs_a_kink_beside_it() -> None:
@@ -246,7 +246,7 @@ def test_a_function_that_computes_in_float32_whatever_it_is_given() -> None:
 
     verdict = gradcheck(f, X)
     assert verdict.kind == "float32 noise", str(verdict)
-    assert "rounding errors of the function" in str(verdict)
+    assert "rounding errors alone change" in str(verdict)
     assert gradcheck(lambda x: x.astype(np.float32).exp().sum(), X).kind == "right"
 
 

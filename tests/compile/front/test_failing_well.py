@@ -209,7 +209,7 @@ def test_options_and_arguments_are_checked():
     with pytest.raises(errors.KindError, match="expects a function, given int"):
         gg.compile(3)
     f = compiled(lambda x: x)
-    with pytest.raises(errors.CompileError, match="was not called yet"):
+    with pytest.raises(errors.CompileError, match="does not exist before the first call"):
         _ = f.graph
 
 

@@ -258,7 +258,7 @@ def test_external_data_stays_in_its_folder_and_its_file(plain, location):
     tensor.data_location = 1
     entry = tensor.external_data.add()
     entry.key, entry.value = "location", location
-    refuses(proto, path, "refers for the weight")
+    refuses(proto, path, "is stored in")
 
 
 def test_external_data_beside_the_model(plain):

@@ -63,7 +63,7 @@ ONNX_OUTPUT = Message(
 ONNX_DAMAGED = Message(OnnxError, "{path} is not a whole ONNX model: {problem}.\nNext: export or download it again.")
 ONNX_EXTERNAL = Message(
     OnnxError,
-    "{path} refers for the weight {name!r} to {location!r}, {problem}.\n"
+    "{path}: the weight {name!r} is stored in {location!r}, {problem}.\n"
     "Next: load only models whose weights lie beside them, from a source that you trust.",
 )
 ONNX_OPERATORS = Message(

@@ -118,7 +118,7 @@ def _evaluating(run: Run) -> Iterator[Seen]:
     names = found[0][1]
     whole = set(names) == set(run.setup.stochastic)
     # Batch normalisation in evaluation mode while the rest trains is a way of fine-tuning.
-    what = f"evaluation mode of {listed(names)} in {len(found)} of {sampled} sampled training steps"
+    what = f"{listed(names)} ran in evaluation mode in {len(found)} of {sampled} sampled training steps"
     yield Seen(what, run.calls.line("forward"), len(found) / sampled, severity="" if whole else "info")
 
 

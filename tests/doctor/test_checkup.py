@@ -211,7 +211,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "nothing to train": (frozen, "no parameter requires a gradient"),
     "no gradient": (unused, "spare.weight, spare.bias got no gradient at all"),
     "gradient zero": (zero, "the gradient of first.weight, first.bias, last.weight is exactly zero"),
-    "vanishing gradient": (vanishing, r"gradient of \d.*weight is .* times as much within \d+ layers"),
+    "vanishing gradient": (vanishing, r"for \d+.weight and .* for \d+.weight: .* times as much within \d+ layers"),
     "exploding gradient": (exploding, "times as large as its weights"),
     "dead units": (dead, r"(75|81|88|94|100)% of the units of '1' \(ReLU\) are zero"),
     "activation before its loss": (sigmoid_twice, r"probability already \(sigmoid at .*test_checkup.py:\d+\)"),

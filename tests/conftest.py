@@ -12,7 +12,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-# Where Python is told to keep no bytecode, as in many containers, each of the hundreds of processes that tests start
+# If Python must not write bytecode, as in many containers, each of the hundreds of processes that tests start
 # would compile the library anew: a second of processor time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

@@ -81,7 +81,7 @@ def normalised_names_mlp(lib: Any, width: int = 100, depth: int = 2, activation:
 
 
 def mnist_cnn(lib: Any, channels: int = 6, norm: bool = False) -> Any:
-    """A LeNet: larger windows, functions in place of modules, two layers behind the convolutions."""
+    """A LeNet: larger windows, functions instead of modules, two layers behind the convolutions."""
     nn, F = lib.nn, lib.nn.functional
 
     class Net(nn.Module):

@@ -78,12 +78,12 @@ def _leaves(y: Any) -> list[Any]:
 
 def _difference(ours: Any, theirs: Any) -> str:
     if isinstance(theirs, list) and not isinstance(ours, list):
-        return f"a {type(ours).__name__} in place of a list"
+        return f"a {type(ours).__name__} instead of a list"
     mine, other = _leaves(ours), _leaves(theirs)
     if [x.shape for x in mine] != [x.shape for x in other]:
-        return f"shapes {[x.shape for x in mine]} in place of {[x.shape for x in other]}"
+        return f"shapes {[x.shape for x in mine]} instead of {[x.shape for x in other]}"
     if [x.dtype.kind for x in mine] != [x.dtype.kind for x in other]:
-        return f"dtypes {[x.dtype for x in mine]} in place of {[x.dtype for x in other]}"
+        return f"dtypes {[x.dtype for x in mine]} instead of {[x.dtype for x in other]}"
     same = all(np.allclose(a, b, rtol=1e-5, atol=1e-7, equal_nan=True) for a, b in zip(mine, other, strict=True))
     return "" if same else "other values"
 

@@ -193,7 +193,7 @@ def translated(value: Any) -> Any:
 
 
 def signature(sample: Any) -> str:
-    """Write a sample's arguments as a call, with shapes in place of tensors."""
+    """Write a sample's arguments as a call, with shapes instead of tensors."""
 
     def word(value: Any) -> str:
         if isinstance(value, torch.Tensor):

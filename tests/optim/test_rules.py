@@ -217,7 +217,7 @@ def test_a_rule_is_written_out_once_for_parameters_of_many_shapes() -> None:
 
 
 def test_options_count_from_the_next_step_on() -> None:
-    """Numbers of other kinds, an option that is set later, None in place of a number."""
+    """Numbers of other kinds, an option that is set later, None instead of a number."""
     results = []
     for direct in (False, True):
         parameters, optimizer = made(Case("Adafactor", {"lr": 0.1}), [(3, 4), (5,)], np.float32)

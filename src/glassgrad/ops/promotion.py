@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Rule(Protocol):
-    """What decides in place of NumPy."""
+    """The rules that decide instead of NumPy."""
 
     def around(self, prim: Primitive) -> Callable[..., Array]:
         """Return what evaluates a primitive on the arrays of Tensors."""

@@ -60,7 +60,7 @@ def test_the_same_numbers_in_less_memory() -> None:
     (plain, expected), (fewer, found) = ran(graph), ran(light)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)  # sums are fused with other loops
-    # Of each layer the result of its convolution, in place of two or three arrays.
+    # Of each layer the result of its convolution, instead of two or three arrays.
     assert plain.stats.peak_bytes - fewer.stats.peak_bytes > 5 * ONE
     assert plain.stats.extra_flops == 0 < fewer.stats.extra_flops < 6 * 8 * ONE / 4
 

@@ -53,7 +53,7 @@ class Roller:
         self.lists: dict[int, list[Family]] = defaultdict(list)
 
     def rolled(self) -> list[Line]:
-        """Return the lines with loops in place of repetitions."""
+        """Return the lines with loops instead of repetitions."""
         taken = []
         for section, low, high in self._stretches(lambda line: line.section):
             if section != "backward":

@@ -140,7 +140,7 @@ def test_a_step_that_is_drawn_with_inputs_is_undone():
         return loss
 
     drawing = gg.draw(step, gg.ones(2))
-    assert drawing.graph.notes == ["No gradients: a backward() within has freed the graph."]
+    assert drawing.graph.notes == ["No gradients: a backward() inside it has freed the graph."]
     assert (weight.tolist(), weight.grad) == ([1.0, 2.0], None)
     step(gg.ones(2))
     assert np.allclose(weight.tolist(), [0.9, 1.9]), "no momentum is left of the step that was drawn"

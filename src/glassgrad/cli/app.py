@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from glassgrad.cli import doctor, explain, export, info, launch, lesson, live, predict, report, runs, sample
+from glassgrad.cli import doctor, explain, export, info, launch, lesson, lint, live, predict, report, runs, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -47,6 +47,7 @@ app.command("explain")(explain.explain)
 app.command("lesson")(lesson.lesson)
 app.command("exercise")(lesson.exercise)
 app.command("doctor")(doctor.doctor)
+app.command("lint")(lint.lint)
 app.command("report")(report.report)
 app.command("runs")(runs.runs)
 app.command("live")(live.live)

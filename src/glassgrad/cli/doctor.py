@@ -30,27 +30,32 @@ def doctor(
     nan: Annotated[
         bool, typer.Option("--nan", help="Stop a script at the step that makes a NaN, and name the op that made it.")
     ] = False,
+    deeper: Annotated[
+        bool, typer.Option("--deeper", help="Make two experiments if a symptom of a script has no known cause.")
+    ] = False,
 ) -> int:
     """Diagnose a training run: a run directory, or a glassgrad or PyTorch script while it runs.
 
-    Put options of the script after "--".
+    The doctor also reads a script, as `glassgrad lint` does. Put options of the script after "--".
     """
     if target.suffix != ".py":
         if nan:
             raise errors.DOCTOR_NAN_RUN(path=target)
+        if deeper:
+            raise errors.DOCTOR_DEEPER_RUN(path=target)
         from glassgrad.train.show.diagnosis import diagnosis
 
         print("\n".join(diagnosis(target)))
         return 0
     if not target.is_file():
         raise errors.DOCTOR_NO_SCRIPT(path=target)
-    from glassgrad.doctor.reports.wording import lines
+    from glassgrad.doctor.deeper import choice
+    from glassgrad.doctor.reading.beside import joined
+    from glassgrad.doctor.reports.script_wording import lines
     from glassgrad.doctor.script import run_script
 
-    watched, ended = run_script(target, arguments or [], preset.value, nan=nan)
-    if not watched:
-        print("no training was seen: the script made no optimizer for a module of glassgrad or PyTorch")
-    for one in watched:
-        print(f"\n{one.model}, optimizer made at {one.made}")
-        print("\n".join(lines(one.findings, one.steps, one.samples)))
+    watched, ended = run_script(target, arguments or [], preset.value, nan=nan, deeper=deeper)
+    watched, read = joined(str(target), watched)
+    outcomes = [None if one.bench is None else choice.run(one.bench, one.findings) for one in watched]
+    print("\n".join(lines(watched, outcomes, read)))
     return 0 if ended else 1

@@ -15,6 +15,9 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.checkup import Batch, check_up, loss_of
+from glassgrad.doctor.deeper import choice
+from glassgrad.doctor.deeper.experiments import Bench, Outcome, Start, groups_of
+from glassgrad.doctor.deeper.taken import Given
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer, Tensor
@@ -43,6 +46,7 @@ class Examination:
         curvature: the loss's curvature along its gradient; plain SGD with a rate above 2 / curvature goes uphill.
         noise_scale: the batch size at which noise and signal of the gradient are equal (McCandlish et al. 2018).
         findings: those of the rules, errors first.
+        outcomes: those of the two experiments about a symptom without a known cause; None if none were asked for.
 
     Example:
         >>> import glassgrad as gg
@@ -61,6 +65,7 @@ class Examination:
     curvature: float = math.nan
     noise_scale: float = math.nan
     findings: tuple[Finding, ...] = ()
+    outcomes: tuple[Outcome, ...] | None = None
 
     @property
     def graph(self) -> Graph | None:
@@ -83,6 +88,7 @@ def examine(
     optimizer: Optimizer = None,
     *,
     seconds: float = 3.0,
+    deeper: bool = False,
     report: bool = True,
     file: TextIO | None = None,
 ) -> Examination:
@@ -98,6 +104,7 @@ def examine(
         loss_fn: called with output and targets; by default the model returns the loss, or an object that has it.
         optimizer: the optimizer of the training, or several.
         seconds: time limit of training on a few examples.
+        deeper: make two experiments if a symptom has no known cause, or if no rule finds anything.
         report: print the findings, to `file` or standard output.
 
     Raises:
@@ -134,10 +141,25 @@ def examine(
     added = [*rules.apply(rules.EXAMINATION_RULES, seen)]
     if setup is not None:
         added += [one for one in rules.apply(rules.SETUP_RULES, seen) if one.rule not in known]
-    seen = Examination(found, setup, **extra, findings=rules.ordered((*found.findings, *added)))
+    findings = rules.ordered((*found.findings, *added))
+    outcomes = _tried(model, given, loss_fn, optimizers, findings) if deeper else None
+    seen = Examination(found, setup, **extra, findings=findings, outcomes=outcomes)
     if report:
         print(seen, file=file or sys.stdout)
     return seen
+
+
+def _tried(
+    model: Module,
+    given: Batch,
+    loss_fn: LossFunction | None,
+    optimizers: tuple[Optimizer, ...],
+    findings: tuple[Finding, ...],
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of the experiments for some findings, with quarters of the batch."""
+    batches = Given(model, given, loss_fn).parts(4)
+    first = optimizers[0] if optimizers else None
+    return choice.run(Bench(model, batches, first, groups_of(first), Start(model)), findings)
 
 
 class _Trial:
@@ -275,6 +297,7 @@ def _lines(found: Examination) -> Iterator[str]:
         yield f"noise        that of the gradient equals its signal at a batch size of about {found.noise_scale:.0f}"
     yield ""
     yield from lines(found.findings)
+    yield from choice.lines(found.findings, found.outcomes)
 
 
 __all__ = ["Examination", "examine"]

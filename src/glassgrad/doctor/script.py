@@ -14,6 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from glassgrad.base import provenance
+from glassgrad.doctor.deeper.experiments import Bench
+from glassgrad.doctor.deeper.taking import DeepWatch
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.library import Module, Optimizer, alive
 from glassgrad.doctor.observers import helpers
@@ -24,23 +26,34 @@ from glassgrad.errors.tracebacks import shortened, wanted
 
 @dataclass(frozen=True)
 class Watched:
-    """One training of a script: the model's class, the place where its optimizer was made, and the findings."""
+    """One training of a script: the model's class, the place where its optimizer was made, and the findings.
+
+    `bench` is what experiments with it need, None if none were asked for.
+    """
 
     model: str
     made: str
     steps: int
     samples: int
     findings: tuple[Finding, ...]
+    bench: Bench | None = None
 
 
 def run_script(
-    path: str | Path, arguments: Sequence[str] = (), preset: str = "standard", *, nan: bool = False
+    path: str | Path,
+    arguments: Sequence[str] = (),
+    preset: str = "standard",
+    *,
+    nan: bool = False,
+    deeper: bool = False,
 ) -> tuple[list[Watched], bool]:
     """Run a script like `python path arguments`; return its watched trainings, and whether it succeeded.
 
-    Exceptions are printed as by Python. With `nan` the step that makes a NaN raises one.
+    Exceptions are printed as by Python. With `nan` the step that makes a NaN raises one. With `deeper` batches are
+    kept for experiments.
     """
     watches: list[Watch] = []
+    kind = DeepWatch if deeper else Watch
     before = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(Path(path).resolve().parent)
@@ -49,7 +62,7 @@ def run_script(
         with (
             _heard_of_helpers(),
             told_of_all() as told,
-            _told_of_optimizers(lambda optimizer: _begin(told, optimizer, watches, preset, nan)),
+            _told_of_optimizers(lambda optimizer: _begin(told, optimizer, watches, kind, preset, nan)),
         ):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
@@ -64,10 +77,14 @@ def run_script(
         for watch in reversed(watches):
             watch.__exit__(None, None, None)
         sys.argv, sys.path[:] = before
-    return [
-        Watched(type(one.model).__name__, one.run.setup.built, one.calls.steps, len(one.data), one.findings)
-        for one in watches
-    ], ended
+    return [_watched(one) for one in watches], ended
+
+
+def _watched(one: Watch) -> Watched:
+    """Return what a watch has seen."""
+    bench = one.bench() if isinstance(one, DeepWatch) else None
+    model, built = type(one.model).__name__, one.run.setup.built
+    return Watched(model, built, one.calls.steps, len(one.data), one.findings, bench)
 
 
 def _own(error: Exception) -> TracebackType | None:
@@ -81,7 +98,12 @@ def _own(error: Exception) -> TracebackType | None:
 
 
 def _begin(
-    told: Callable[[Optimizer], None], optimizer: Optimizer, watches: list[Watch], preset: str, nan: bool
+    told: Callable[[Optimizer], None],
+    optimizer: Optimizer,
+    watches: list[Watch],
+    kind: type[Watch],
+    preset: str,
+    nan: bool,
 ) -> None:
     """Watch the model of an optimizer, unless it is watched already."""
     told(optimizer)
@@ -89,7 +111,7 @@ def _begin(
     model = _owner(held)
     if model is None or any(watch.model is model for watch in watches):
         return
-    watch = Watch(model, optimizer, preset=preset, report=False, nan=nan)
+    watch = kind(model, optimizer, preset=preset, report=False, nan=nan)
     watch.__enter__()
     watches.append(watch)
 

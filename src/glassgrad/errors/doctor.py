@@ -82,3 +82,13 @@ BISECT_NOTHING = Message(
     "bisect saw nothing to compare in {runs}: no op on tensors, and no tensor or number returned.\n"
     "Next: give it functions that compute with glassgrad or PyTorch, on variables or arguments that they name.",
 )
+LINT_NOTHING = Message(InputError, "glassgrad lint expects scripts, notebooks or folders.\nNext: glassgrad lint {example}")
+LINT_NO_FILE = Message(InputError, "there is no file or folder {path}")
+LINT_NO_SCRIPT = Message(InputError, "{path} is no script: its name ends neither in .py nor in .ipynb")
+LINT_NO_NOTEBOOK = Message(InputError, "not readable as a notebook: it has no list of {missing}")
+LINT_NO_RULE = Message(InputError, "no rule is called {name!r}. Nearest: {near}")
+LINT_UNREADABLE = Message(InputError, "{path}:{line}:{column}: not readable as Python: {reason}")
+DOCTOR_DEEPER_RUN = Message(
+    InputError,
+    "{path} is a recorded run, and --deeper makes experiments with the model of a script. Next: give the script.",
+)

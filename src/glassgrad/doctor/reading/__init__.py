@@ -1,0 +1,18 @@
+"""Read training scripts without running them: `glassgrad lint`, and the reading of `glassgrad doctor script.py`.
+
+In go the paths of scripts, notebooks and folders. Out come `Remark`s: the name of a rule, a place, and words. Nothing
+here imports NumPy, the engine or the script, so that a pre-commit hook starts fast.
+
+| question | file |
+|---|---|
+| How are files, notebooks and folders read? | `source.py` |
+| Which library does a name come from? | `names.py` |
+| What do a variable, an attribute and a parameter hold? | `program.py` |
+| Which layer is called, and which op made a value? | `values.py`, `ranks.py` |
+| In which order does an iteration call zero_grad, backward and step? | `iterations.py` |
+| What is a rule, and where are its words? | `rule.py`, `errors/reading.toml` |
+| Which rules are there? | `table.py`, and the files named `about_` |
+| How does a comment silence a rule? | `silences.py` |
+| What does the command do, and what does it print? | `lint.py`, `listing.py` |
+| How do the remarks join the findings of a run? | `beside.py` |
+"""

@@ -1,0 +1,467 @@
+"""Rules about the order of the calls in a training loop."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterations, made, rounds, trainings
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import DEEPEST, Loop, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.values import DRAWING, NORMS, kinds, layer, library_name, mentions
+
+_LENGTHS = {
+    "CosineAnnealingLR": ("T_max", 1),
+    "LinearLR": ("total_iters", 3),
+    "PolynomialLR": ("total_iters", 1),
+    "WarmupCosineLR": ("total", 2),
+}
+_ANEW = re.compile(
+    r"deepcopy|load_state_dict|reset_parameters|clone|apply|make|build|create|get_|new|[A-Z]\w*(Net|Model|LP)$"
+)
+"""Calls that make a model, or give it other weights."""
+_UNCALLED = frozenset({"backward", "zero_grad", "step", "eval", "train"})
+
+
+def _places(one: Event) -> list[ast.expr]:
+    """Return the calls that lead to an event, and its own."""
+    return [*one.chain, one.node]
+
+
+@reads("zero_grad is missing")
+def _no_zero(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        steps, passes = one.own("step"), one.own("backward")
+        if one.whole and one.is_known and steps and not one.of("zero") and not _around(program, one, "zero"):
+            yield spot(passes[0].node, *_places(steps[0]), step=shown(steps[0].node))
+
+
+def _around(program: Program, inner: Iteration, kind: str) -> bool:
+    """Tell whether a loop around one has an event of a kind."""
+    outer = [one for one in iterations(program) if one.whole and _holds(one.node, inner.node) and one is not inner]
+    return any(event.kind == kind and not _is_in(program, event, inner) for one in outer for event in one.events)
+
+
+def _holds(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(node is inner for node in ast.walk(outer))
+
+
+def _is_in(program: Program, event: Event, one: Iteration) -> bool:
+    return any(node is event.node for node in ast.walk(one.node))
+
+
+@reads("gradients never used")
+def _step_outside(program: Program) -> Iterator[Spot]:
+    """Find loops that zero and compute gradients, while the step stands behind them."""
+    for one in trainings(program):
+        if not one.whole or one.of("step", "opaque", "grad") or not [event for event in one.own("zero") if event.sure]:
+            continue
+        steps = [event for event in _behind(program, one) if event.kind == "step"]
+        if steps:
+            yield spot(steps[0].node, one.own("backward")[0].node, step=shown(steps[0].node))
+
+
+def _behind(program: Program, inner: Iteration) -> Iterator[Event]:
+    """Yield the events behind a loop, in the block around it, up to the next backward pass."""
+    around = (node for node in program.outward(inner.node) if isinstance(node, ast.For | ast.While | ast.FunctionDef))
+    body = next(around, program.tree).body
+    end = inner.node.end_lineno or 0
+    for event in Reader(program).events_of(body):
+        if event.node.lineno > end and not event.chain:
+            if event.kind == "backward" or event.loops:
+                return
+            yield event
+
+
+@reads("no step")
+def _no_step(program: Program) -> Iterator[Spot]:
+    has = any(library_name(program, one) and ".optim." in f"{program.names.full(one.func)}." for one in program.calls)
+    all_steps = any(one.of("step") for one in iterations(program)) or "step" in _attributes(program)
+    for one in trainings(program):
+        if has and one.whole and one.is_known and one.own("zero") and not all_steps:
+            yield spot(one.own("backward")[0].node, loop=f"line {one.node.lineno}")
+
+
+def _attributes(program: Program) -> set[str]:
+    """Return the names of the methods that a script calls on optimizers, or on what may be one."""
+    return {node.attr for node in program.nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+
+
+@reads("no backward pass")
+def _no_backward(program: Program) -> Iterator[Spot]:
+    for one in iterations(program):
+        steps, zeros = one.own("step"), one.own("zero")
+        if one.whole and one.is_known and steps and zeros and not one.of("backward"):
+            yield spot(steps[0].node, step=shown(steps[0].node))
+
+
+def _single(one: Iteration, *wanted: str) -> list[Event] | None:
+    """Return the only event of each kind in an iteration, if each is there once and under no condition."""
+    found = [one.of(kind) for kind in wanted]
+    if any(len(events) != 1 for events in found):
+        return None
+    only = [events[0] for events in found]
+    return only if all(event.sure and not event.loops for event in only) else None
+
+
+def _order(one: Iteration, *events: Event) -> list[int]:
+    return [next(at for at, known in enumerate(one.events) if known is event) for event in events]
+
+
+@reads("step before backward")
+def _early_step(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        found = _single(one, "zero", "step", "backward")
+        if found is not None and _order(one, *found) == sorted(_order(one, *found)):
+            zero, step, backward = found
+            yield spot(step.node, backward.node, zero.node, backward=shown(backward.node))
+
+
+@reads("no gradients in a step")
+def _zeroed_between(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        found = _single(one, "backward", "zero", "step")
+        if found is not None and _order(one, *found) == sorted(_order(one, *found)):
+            backward, zero, step = found
+            yield spot(zero.node, step.node, backward.node, zero=shown(zero.node))
+
+
+@reads("clipping before backward")
+def _early_clip(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        clips, passes = one.own("clip"), one.own("backward")
+        if len(clips) != 1 or len(passes) != 1 or not one.own("step"):
+            continue
+        clip, backward = _order(one, clips[0], passes[0])
+        step = _order(one, one.own("step")[0])[0]
+        if clip < backward < step:
+            yield spot(clips[0].node, passes[0].node, clip=shown(clips[0].node))
+
+
+@reads("clipping after the step")
+def _late_clip(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        found = _single(one, "backward", "step", "clip")
+        if found is not None and _order(one, *found) == sorted(_order(one, *found)):
+            yield spot(found[2].node, found[1].node, clip=shown(found[2].node))
+
+
+@reads("clipping scaled gradients")
+def _clipped_scaled(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        scaled = [event for event in one.own("backward") if ".scale(" in event.receiver]
+        clips = one.own("clip")
+        if scaled and clips and not one.of("unscale"):
+            yield spot(clips[0].node, scaled[0].node, clip=shown(clips[0].node))
+
+
+@reads("graph retained")
+def _retained(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        passes = one.of("backward")
+        call = passes[0].node
+        if len(passes) == 1 and one.whole and isinstance(call, ast.Call) and not one.of("grad"):
+            kept = constant(argument(call, "retain_graph", 1)) is True
+            if kept and not is_given(call, "create_graph", 2):
+                yield spot(call, text=shown(call))
+
+
+# --- schedules ---
+
+
+@reads("schedule before the step")
+def _schedule_first(program: Program) -> Iterator[Spot]:
+    for one in iterations(program):
+        steps = [event for event in one.of("step") if event.sure]
+        schedules = [event for event in one.own("schedule") if event.sure]
+        if len(schedules) != 1 or not steps or not one.whole:
+            continue
+        call = schedules[0].node
+        bare = isinstance(call, ast.Call) and not call.args and not call.keywords
+        if bare and _order(one, schedules[0])[0] < _order(one, steps[0])[0]:
+            yield spot(call, steps[0].node, schedule=shown(call))
+
+
+@reads("schedule stepped for each batch")
+def _schedule_per_batch(program: Program) -> Iterator[Spot]:
+    for outer in rounds(program):
+        for event in outer.of("schedule"):
+            call = event.node
+            if not event.loops or not event.sure or not isinstance(call, ast.Call):
+                continue
+            trained = [one for one in outer.of("backward") if one.loops == event.loops]
+            schedule = made(program, call.func.value) if isinstance(call.func, ast.Attribute) else None
+            if trained and schedule is not None and _counts_epochs(program, schedule, outer.node):
+                yield spot(call, schedule, schedule=shown(schedule))
+
+
+def _counts_epochs(program: Program, schedule: ast.Call, loop: ast.AST) -> bool:
+    """Tell whether the numbers of a schedule are numbers of epochs."""
+    name = last(program.names.full(schedule.func))
+    if name == "StepLR":
+        size = number(argument(schedule, "step_size", 1))
+        return size is not None and size <= 50
+    if name == "ExponentialLR":
+        factor = number(argument(schedule, "gamma", 1))
+        return factor is not None and factor < 0.99
+    if name == "MultiStepLR":
+        steps = argument(schedule, "milestones", 1)
+        sizes = [number(one) for one in steps.elts] if isinstance(steps, ast.List | ast.Tuple) else []
+        return bool(sizes) and all(size is not None and size <= 200 for size in sizes)
+    if name in _LENGTHS:
+        length, bound = argument(schedule, *_LENGTHS[name]), _count_of(loop)
+        return length is not None and bound is not None and ast.unparse(length) == ast.unparse(bound)
+    return False
+
+
+def _count_of(loop: ast.AST) -> ast.expr | None:
+    """Return n of `for ... in range(n)`."""
+    source = loop.iter if isinstance(loop, ast.For) else None
+    counted = isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
+    return source.args[-1] if counted and isinstance(source, ast.Call) and len(source.args) in {1, 2} else None
+
+
+@reads("schedule stepped for each epoch")
+def _schedule_per_epoch(program: Program) -> Iterator[Spot]:
+    for outer in rounds(program):
+        for event in outer.own("schedule"):
+            call = event.node
+            function = call.func if isinstance(call, ast.Call) else None
+            schedule = made(program, function.value) if isinstance(function, ast.Attribute) else None
+            name = last(program.names.full(schedule.func)) if schedule is not None else ""
+            if schedule is not None and name == "OneCycleLR" and is_given(schedule, "steps_per_epoch", 4):
+                yield spot(call, schedule, schedule=shown(schedule))
+
+
+# --- optimizers and models ---
+
+
+@reads("optimizer made in the loop")
+def _optimizer_in_loop(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        full = program.names.full(call.func)
+        if not full.startswith("torch.optim.") or full.count(".") > 3 or not last(full)[:1].isupper():
+            continue
+        for loop in program.loops(call):
+            trains = any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
+            if trains and not _makes_model(program, loop):
+                yield spot(call, optimizer=shown(call))
+                break
+
+
+def _makes_model(program: Program, loop: ast.AST) -> bool:
+    """Tell whether a loop makes, copies, restores or draws a model anew, as over folds or settings."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call):
+            named = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if _ANEW.match(named):
+                return True
+            if isinstance(program.parents.get(node), ast.Assign) and layer(program, node) is not None:
+                return True
+    return False
+
+
+@reads("parameters without an optimizer")
+def _replaced_head(program: Program) -> Iterator[Spot]:
+    """Find `model.head = nn.Linear(...)` behind `optimizer = Adam(model.parameters())` in one block."""
+    for call in program.calls:
+        if not program.names.full(call.func).startswith("torch.optim.") or not call.args:
+            continue
+        model = _whose_parameters(call)
+        statement = program.statement(call)
+        if not model or program.loops(call) or _given_later(program, call):
+            continue
+        for node in _after(program, statement):
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            inside = isinstance(target, ast.Attribute | ast.Subscript) and ast.unparse(target.value) == model
+            value = node.value if isinstance(node, ast.Assign) else None
+            if inside and isinstance(value, ast.Call) and layer(program, value) is not None and target is not None:
+                yield spot(node, call, part=ast.unparse(target), model=model, what="is put in")
+            elif target is not None and ast.unparse(target) == model and isinstance(value, ast.Call):
+                anew = layer(program, value) is not None and not mentions(value, model)
+                yield from [spot(node, call, part=model, model=model, what="is made anew")] if anew else []
+
+
+def _whose_parameters(call: ast.Call) -> str:
+    first = call.args[0]
+    function = first.func if isinstance(first, ast.Call) else None
+    whole = isinstance(function, ast.Attribute) and function.attr == "parameters"
+    return ast.unparse(function.value) if whole and isinstance(function, ast.Attribute) else ""
+
+
+def _given_later(program: Program, call: ast.Call) -> bool:
+    """Tell whether the optimizer gets more parameters later, or is made again."""
+    statement = program.statement(call)
+    names = [ast.unparse(one) for one in statement.targets] if isinstance(statement, ast.Assign) else []
+    added = any(isinstance(one.func, ast.Attribute) and one.func.attr == "add_param_group" for one in program.calls)
+    again = any(
+        isinstance(one, ast.Assign) and one.lineno > call.lineno and ast.unparse(one.targets[0]) in names
+        for one in program.nodes
+    )
+    return added or again
+
+
+def _after(program: Program, statement: ast.stmt) -> list[ast.stmt]:
+    """Return the statements behind one in its block."""
+    outer = program.parents.get(statement)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(outer, name, None)
+        if isinstance(block, list) and statement in block:
+            return block[block.index(statement) + 1 :]
+    return []
+
+
+# --- modes ---
+
+
+@reads("evaluation mode in training")
+def _never_back(program: Program) -> Iterator[Spot]:
+    given = {_whose_parameters(one) for one in program.calls if one.args} - {""}
+    for one in rounds(program):
+        rests = one.of("eval")
+        back = one.of("train")
+        if not rests or back or not one.is_known or rests[0].receiver not in given:
+            continue
+        if _is_stochastic(program, rests[0]) is not False:
+            yield spot(rests[0].node, *rests[0].chain, model=rests[0].receiver)
+
+
+def _is_stochastic(program: Program, event: Event) -> bool | None:
+    """Tell whether a model has dropout or batch normalisation; None if its parts are not known."""
+    function = event.node.func if isinstance(event.node, ast.Call) else None
+    found = layer(program, function.value) if isinstance(function, ast.Attribute) else None
+    parts = kinds(program, found) if found is not None else None
+    return None if parts is None else bool(parts & (DRAWING | NORMS))
+
+
+@reads("training mode in evaluation")
+def _never_eval(program: Program) -> Iterator[Spot]:
+    """Find a model with dropout or batch normalisation that is called without gradients, in a script without eval."""
+    attributes = _attributes(program)
+    if not {"backward"} & attributes or "eval" in attributes or _sets_training(program):
+        return
+    for node in program.nodes:
+        if not isinstance(node, ast.With) or not any(_is_no_grad(program, one.context_expr) for one in node.items):
+            continue
+        for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
+            found = layer(program, call.func) if isinstance(call.func, ast.Name) else None
+            parts = kinds(program, found) if found is not None else None
+            resting = sorted((parts or set()) & (DRAWING | NORMS))
+            if resting and isinstance(call.func, ast.Name):
+                yield spot(call, model=call.func.id, parts=" and ".join(resting))
+                break
+
+
+def _sets_training(program: Program) -> bool:
+    """Tell whether a script sets the mode in another way: `train(False)`, or by the attribute."""
+    off = (
+        one
+        for one in program.calls
+        if isinstance(one.func, ast.Attribute) and one.func.attr == "train" and (one.args or one.keywords)
+    )
+    return any(True for _ in off) or any(
+        isinstance(one, ast.Attribute) and one.attr == "training" and isinstance(one.ctx, ast.Store)
+        for one in program.nodes
+    )
+
+
+def _is_no_grad(program: Program, node: ast.expr) -> bool:
+    full = program.names.full(node.func) if isinstance(node, ast.Call) else ""
+    return full in {"torch.no_grad", "torch.inference_mode"}
+
+
+_SWITCHES = frozenset({"set_grad_enabled", "no_grad", "inference_mode"})
+
+
+@reads("gradients in evaluation")
+def _recorded(program: Program) -> Iterator[Spot]:
+    """Find loops behind `model.eval()` that call the model with gradients switched on, and walk no graph."""
+    if "backward" not in _attributes(program):
+        return
+    for call in program.calls:
+        function = call.func
+        if not isinstance(function, ast.Attribute) or function.attr != "eval" or _is_switched(program, call):
+            continue
+        for loop in _after(program, program.statement(call)):
+            calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
+            used = [one for one in calls if ast.unparse(one.func) == ast.unparse(function.value)]
+            named = {one.func.attr for one in calls if isinstance(one.func, ast.Attribute)}
+            switched = any(_called(one) in _SWITCHES for one in calls)
+            if (
+                isinstance(loop, ast.For)
+                and used
+                and not switched
+                and not named & {"backward", "grad", "requires_grad_"}
+            ):
+                yield spot(used[0], call, model=ast.unparse(function.value))
+                break
+
+
+def _is_switched(program: Program, call: ast.Call, depth: int = 0) -> bool:
+    """Tell whether gradients may be off around a call: by a block, a decorator, or where its function is called."""
+    function = program.function(call)
+    around = [one.context_expr for node in program.outward(call) if isinstance(node, ast.With) for one in node.items]
+    around += function.decorator_list if function is not None else []
+    if any(_SWITCHES & set(re.findall(r"\w+", ast.unparse(one))) for one in around):
+        return True
+    inside = ast.walk(function if function is not None else program.tree)
+    if any(isinstance(one, ast.Call) and _called(one) == "set_grad_enabled" for one in inside):
+        return True
+    if function is None or depth > DEEPEST:
+        return False
+    callers = [one for one in program.calls if _called(one) == function.name]
+    return any(_is_switched(program, one, depth + 1) for one in callers if program.function(one) is not function)
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+@reads("method not called")
+def _uncalled(program: Program) -> Iterator[Spot]:
+    for node in program.nodes:
+        value = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(node, ast.Expr) and isinstance(value, ast.Attribute) and value.attr in _UNCALLED:
+            yield spot(node, text=shown(node), remedy=f"{shown(node)}()")
+
+
+@reads("no_grad without a block")
+def _no_block(program: Program) -> Iterator[Spot]:
+    for node in program.nodes:
+        if isinstance(node, ast.Expr) and _is_no_grad(program, node.value):
+            yield spot(node, remedy=f"with {shown(node)}:")
+
+
+# --- random numbers ---
+
+_SEEDS = frozenset({"torch.manual_seed", "numpy.random.seed", "random.seed", "torch.random.manual_seed"})
+
+
+@reads("seed set in the loop")
+def _seeded(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        if program.names.full(call.func) not in _SEEDS or not call.args or not _is_fixed(program, call.args[0]):
+            continue
+        function = program.function(call)
+        if function is not None and function.name == "__getitem__":
+            yield spot(call, text=shown(call), where="for each example")
+            continue
+        for loop in program.loops(call):
+            if _draws_batches(program, loop) and not _makes_model(program, loop):
+                yield spot(call, text=shown(call), where="in each round of the loop")
+                break
+
+
+def _is_fixed(program: Program, seed: ast.expr) -> bool:
+    """Tell whether a seed is a number, or a variable that holds one."""
+    bound = program.bound(seed) if isinstance(seed, ast.Name) else None
+    return constant(seed if bound is None or bound.item is not None else bound.value) is not None
+
+
+def _draws_batches(program: Program, loop: Loop) -> bool:
+    return any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
+
+
+RULES = rules_of(globals())

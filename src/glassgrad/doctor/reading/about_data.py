@@ -1,0 +1,181 @@
+"""Rules about data: loaders, splits, shuffles and workers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.values import library_name
+
+_HELD_OUT = re.compile(r"(^|_)(val|valid|validation|test|eval|dev|held)(_|\d|$|set|loader|data|ds|dl)", re.IGNORECASE)
+_TRAIN = re.compile(r"(^|_)(train|training)(_|\d|$|set|loader|data|ds|dl)", re.IGNORECASE)
+_LABELS = re.compile(r"label|target|mask|(^|_)y(_|\d|$)", re.IGNORECASE)
+_SHUFFLES = frozenset({"random.shuffle", "numpy.random.shuffle"})
+_ORDERS = frozenset({"torch.randperm", "numpy.random.permutation"})
+
+
+def _loaders(program: Program) -> Iterator[tuple[ast.Call, str]]:
+    """Yield the loaders of a script, with the name that each is assigned to."""
+    for call in program.calls:
+        if library_name(program, call) == "DataLoader":
+            statement = program.parents.get(call)
+            name = ""
+            if isinstance(statement, ast.Assign):
+                name = ast.unparse(statement.targets[0]).removeprefix("self.")
+            yield call, name
+
+
+def _data_name(call: ast.Call) -> str:
+    data = argument(call, "dataset", 0)
+    return data.id if isinstance(data, ast.Name) else data.attr if isinstance(data, ast.Attribute) else ""
+
+
+@reads("data not shuffled")
+def _not_shuffled(program: Program) -> Iterator[Spot]:
+    for call, name in _loaders(program):
+        named = f"{name} {_data_name(call)}".split()
+        trains = any(_TRAIN.search(one) for one in named) and not any(_HELD_OUT.search(one) for one in named)
+        ordered = any(is_given(call, one) for one in ("sampler", "batch_sampler", "worker_init_fn"))
+        shuffle = argument(call, "shuffle", 2)
+        off = shuffle is None or constant(shuffle) is False
+        streams = any("Iterable" in base for one in program.classes.values() for base in one.bases)
+        if trains and off and not ordered and not streams and not is_starred(call):
+            yield spot(call, loader=name or _data_name(call))
+
+
+def is_starred(call: ast.Call) -> bool:
+    """Tell whether a call gives arguments by `*` or `**`."""
+    return any(one.arg is None for one in call.keywords) or any(isinstance(one, ast.Starred) for one in call.args)
+
+
+@reads("examples left out of validation")
+def _left_out(program: Program) -> Iterator[Spot]:
+    for call, name in _loaders(program):
+        named = f"{name} {_data_name(call)}".split()
+        if any(_HELD_OUT.search(one) for one in named) and constant(argument(call, "drop_last", 8)) is True:
+            yield spot(call, loader=name or _data_name(call))
+
+
+@reads("validation on the training data")
+def _same_data(program: Program) -> Iterator[Spot]:
+    for call, name in _loaders(program):
+        data = _data_name(call)
+        if _HELD_OUT.search(name) and _TRAIN.search(data) and not _HELD_OUT.search(data) and not _TRAIN.search(name):
+            yield spot(call, loader=name, data=data)
+
+
+@reads("pairs shuffled apart")
+def _apart(program: Program) -> Iterator[Spot]:
+    yield from _shuffled_alone(program)
+    yield from _permuted_alone(program)
+    yield from _zipped(program)
+
+
+def _shuffled_alone(program: Program) -> Iterator[Spot]:
+    """Find `shuffle(inputs)` and `shuffle(labels)` in a row: two orders."""
+    before: ast.Call | None = None
+    for node in program.nodes:
+        if not isinstance(node, ast.Expr):
+            before = None if isinstance(node, ast.stmt) else before
+            continue
+        call = node.value
+        known = isinstance(call, ast.Call) and program.names.full(call.func) in _SHUFFLES and len(call.args) == 1
+        if not known or not isinstance(call, ast.Call):
+            before = None
+            continue
+        shuffled = [ast.unparse(one.args[0]) for one in (before, call) if one is not None]
+        if before is not None and len(set(shuffled)) == 2 and any(map(_LABELS.search, shuffled)):
+            yield spot(call, before, what=f"{shown(before)} and {shown(call)} draw two orders")
+        before = call
+
+
+def _permuted_alone(program: Program) -> Iterator[Spot]:
+    """Find `x = x[randperm(n)]`, an order that nothing else can have, where x and y are indexed alike later."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Subscript):
+            continue
+        target, value = node.targets[0], node.value
+        order = value.slice
+        drawn = isinstance(order, ast.Call) and program.names.full(order.func) in _ORDERS
+        if drawn and isinstance(target, ast.Name) and ast.unparse(value.value) == target.id:
+            partner = _partner(program, target.id, node.lineno)
+            if partner and not _redrawn(program, partner, target.id, node.lineno):
+                yield spot(node, what=f"{shown(node)} puts {target.id} in an order that {partner} does not have")
+
+
+def _partner(program: Program, name: str, line: int) -> str:
+    """Return the variable that is indexed with the same rows as another in one call, as in f(x[rows], y[rows])."""
+    for call in program.calls:
+        if call.lineno < line:
+            continue
+        parts = [one for one in ast.walk(call) if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name)]
+        mine = [ast.unparse(one.slice) for one in parts if isinstance(one.value, ast.Name) and one.value.id == name]
+        for one in parts:
+            if isinstance(one.value, ast.Name) and one.value.id != name and ast.unparse(one.slice) in mine:
+                return one.value.id
+    return ""
+
+
+def _redrawn(program: Program, partner: str, name: str, line: int) -> bool:
+    """Tell whether the partner is computed from the permuted variable afterwards."""
+    for bound in program.bindings(program.tree, partner):
+        used = [one.id for one in ast.walk(bound.statement) if isinstance(one, ast.Name)]
+        if bound.line > line and name in used:
+            return True
+    return False
+
+
+def _zipped(program: Program) -> Iterator[Spot]:
+    """Find `zip(inputs, labels)` of two loaders that shuffle each for itself."""
+    shuffled = {name for call, name in _loaders(program) if name and constant(argument(call, "shuffle", 2)) is True}
+    for call in program.calls:
+        if isinstance(call.func, ast.Name) and call.func.id == "zip":
+            names = [ast.unparse(one).removeprefix("self.") for one in call.args]
+            mine = [one for one in names if one in shuffled]
+            if len(mine) > 1 and sum(bool(_LABELS.search(one)) for one in mine) == 1:
+                yield spot(
+                    call, what=f"{' and '.join(mine)} shuffle each for itself, so pairs of {shown(call)} do not match"
+                )
+
+
+@reads("workers draw the same numbers")
+def _workers(program: Program) -> Iterator[Spot]:
+    """Find a generator that a data set keeps, and loaders with workers, each of which gets a copy of it."""
+    many = []
+    for call, _ in _loaders(program):
+        workers = argument(call, "num_workers", 5)
+        if workers is not None and constant(workers) != 0 and not is_given(call, "worker_init_fn", 10):
+            many.append(call)
+    if not many:
+        return
+    for owner in program.classes.values():
+        if "__getitem__" not in owner.methods:
+            continue
+        for attribute, bounds in owner.attributes.items():
+            made = bounds[-1].value
+            full = program.names.full(made.func) if isinstance(made, ast.Call) else ""
+            used = any(ast.unparse(node) == f"self.{attribute}" for node in ast.walk(owner.methods["__getitem__"]))
+            if (
+                used
+                and made is not None
+                and full in {"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"}
+            ):
+                yield spot(made, many[0], generator=f"self.{attribute}", owner=owner.node.name)
+
+
+@reads("statistics of the test set")
+def _fitted_on_test(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        data = call.args[0] if call.args else None
+        name = data.id if isinstance(data, ast.Name) else ""
+        if method == "fit_transform" and re.search(r"(^|_)(test|val|valid)(_|$)", name, re.IGNORECASE):
+            assert isinstance(call.func, ast.Attribute)
+            fitted = ast.unparse(call.func.value)
+            yield spot(call, text=shown(call), remedy=f"{fitted}.transform({name})")
+
+
+RULES = rules_of(globals())

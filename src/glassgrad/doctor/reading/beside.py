@@ -1,0 +1,73 @@
+"""Join what was read in a script with what its run has shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.reading.lint import Remark, names, remarks_of
+from glassgrad.doctor.reading.rule import words
+from glassgrad.doctor.reading.source import Script, read
+from glassgrad.doctor.rules import ranked
+from glassgrad.doctor.script import Watched
+
+
+@dataclass(frozen=True)
+class Read:
+    """A remark as a finding of the doctor, with all lines that belong to it."""
+
+    finding: Finding
+    lines: frozenset[int]
+    confirmed: frozenset[str]
+
+
+def reading_of(path: str) -> list[Read]:
+    """Return what is wrong with a script by its source; nothing if it cannot be read."""
+    script = read(path)
+    remarks = remarks_of(script, names()) if isinstance(script, Script) else []
+    return [_as_read(one) for one in remarks]
+
+
+def _as_read(one: Remark) -> Read:
+    where = f"{one.file}:{one.line}"
+    finding = Finding(one.title, one.severity, f"read in the source: {one.what}", one.advice, where, remedy=one.remedy)
+    said = words()[one.title]
+    return Read(finding, frozenset({one.line, *one.also}), frozenset({one.title, *said.confirmed}))
+
+
+def unconfirmed(read: Iterable[Read], findings: Sequence[Finding]) -> list[Finding]:
+    """Return what was read and a run has not found by itself.
+
+    A finding of a run says the same if it has the same name, or one listed as such, and names a line of the fault, or
+    no line.
+
+    Example:
+        >>> found = Finding("zero_grad is missing", "error", "the backward pass at train.py:7 adds to ...", "")
+        >>> one = Read(Finding("zero_grad is missing", "error", "", "", "train.py:7"), frozenset({7}), frozenset())
+        >>> unconfirmed([Read(one.finding, one.lines, frozenset({"zero_grad is missing"}))], [found])
+        []
+    """
+    return [one.finding for one in read if not any(_is_same(one, other) for other in findings)]
+
+
+def _is_same(one: Read, other: Finding) -> bool:
+    if other.rule not in one.confirmed:
+        return False
+    file = one.finding.where.rpartition(":")[0].replace("\\", "/").rpartition("/")[2]
+    seen = {int(line) for line in re.findall(rf"{re.escape(file)}:(\d+)", f"{other.where} {other.what}")}
+    return not seen or bool(seen & one.lines)
+
+
+def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[Finding]]:
+    """Return the trainings of a script and what was read in it; that of a script with one training is among its own.
+
+    What a run has found itself is not said twice. Causes come first, whether they were seen or read.
+    """
+    found = [finding for one in watched for finding in one.findings]
+    rest = unconfirmed(reading_of(path), found)
+    if len(watched) != 1:
+        return list(watched), list(ranked(rest))
+    only = watched[0]
+    return [replace(only, findings=ranked((*only.findings, *rest)))], []

@@ -1,0 +1,320 @@
+"""The training loops of a script as sequences of events: zero_grad, backward, clipping, steps, schedules, modes.
+
+A call of a function or method of the script counts as the calls in it, so that an iteration is the same whether it is
+written in the loop or in a function that the loop calls.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, constant
+from glassgrad.doctor.reading.values import layer
+
+_OPTIMIZER = re.compile(r"opt|adam|sgd", re.IGNORECASE)
+_SCHEDULE = re.compile(r"sched|warmup|lr_|plateau", re.IGNORECASE)
+_CLIPS = frozenset({"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_gradients"})
+_BUILDS = named("print len range enumerate zip list tuple dict set str int float min max sum sorted iter next")
+_EVENTFUL = re.compile(
+    r"^(backward|step|eval|train|grad|unscale_|value_and_grad)$|zero_grad|clip_grad|opt|adam|sgd", re.IGNORECASE
+)
+"""Names in functions that may hold an event."""
+_DEEPEST = 4
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of an iteration.
+
+    Attributes:
+        kind: "zero", "backward", "step", "clip", "schedule", "eval", "train", "unscale", "forward", "grad" for
+            gradients computed without backward, or "opaque" for a call of unknown code that gets the optimizer.
+        node: the call; `receiver` is the text of the object whose method it is.
+        loops: the loops between the iteration and the event, the outermost first.
+        sure: whether each iteration comes to it: it is under no condition.
+        chain: the calls that lead to it, the outermost first.
+    """
+
+    kind: str
+    node: ast.expr
+    receiver: str = ""
+    loops: tuple[Loop, ...] = ()
+    sure: bool = True
+    chain: tuple[ast.expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """The body of a loop, or of a function that nothing in the script calls: its events in order.
+
+    Attributes:
+        node: the loop or the function.
+        events: those in it, with those in inner loops.
+        whole: whether it is a loop, so that what is not in it does not happen.
+    """
+
+    node: Loop | Function
+    events: tuple[Event, ...] = field(default_factory=tuple)
+    whole: bool = True
+
+    def of(self, *kinds: str) -> list[Event]:
+        """Return the events of some kinds."""
+        return [one for one in self.events if one.kind in kinds]
+
+    def own(self, *kinds: str) -> list[Event]:
+        """Return the events of some kinds that happen once an iteration: outside of inner loops."""
+        return [one for one in self.of(*kinds) if not one.loops]
+
+    @property
+    def is_innermost(self) -> bool:
+        """Whether its backward passes are outside of inner loops."""
+        return bool(self.own("backward"))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all code in it that may touch gradients is known."""
+        return not self.of("opaque", "grad")
+
+
+class Reader:
+    """Finds the iterations of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._called = {one.func.id for one in program.calls if isinstance(one.func, ast.Name)}
+        self._called |= {one.func.attr for one in program.calls if isinstance(one.func, ast.Attribute)}
+        self._busy = _busy(program)
+
+    def iterations(self) -> Iterator[Iteration]:
+        """Yield the loops of a script, and the functions with a step that it does not call."""
+        for node in self._program.nodes:
+            if isinstance(node, LOOPS):
+                yield Iteration(node, tuple(self._body(node.body, (), True, ())))
+            elif isinstance(node, FUNCTIONS) and node.name not in self._called:
+                yield Iteration(node, tuple(self._body(node.body, (), True, ())), whole=False)
+
+    def events_of(self, body: Sequence[ast.stmt]) -> Iterator[Event]:
+        """Yield the events of some statements."""
+        return self._body(body, (), True, ())
+
+    def _body(
+        self, body: Sequence[ast.stmt], loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
+    ) -> Iterator[Event]:
+        for statement in body:
+            yield from self._statement(statement, loops, sure, chain)
+
+    def _statement(
+        self, node: ast.stmt, loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
+    ) -> Iterator[Event]:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return
+        if isinstance(node, ast.For | ast.AsyncFor):
+            yield from self._expression(node.iter, loops, sure, chain)
+            yield from self._body(node.body, (*loops, node), sure, chain)
+        elif isinstance(node, ast.While):
+            yield from self._body(node.body, (*loops, node), sure, chain)
+        elif isinstance(node, ast.If):
+            yield from self._expression(node.test, loops, sure, chain)
+            yield from self._body([*node.body, *node.orelse], loops, False, chain)
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            yield from self._body(node.body, loops, sure, chain)
+        elif isinstance(node, ast.Try):
+            yield from self._body(node.body, loops, sure, chain)
+            handled = [one for handler in node.handlers for one in handler.body]
+            yield from self._body([*handled, *node.orelse], loops, False, chain)
+            yield from self._body(node.finalbody, loops, sure, chain)
+        elif isinstance(node, ast.Match):
+            for case in node.cases:
+                yield from self._body(case.body, loops, False, chain)
+        else:
+            yield from self._grads(node, loops, sure, chain)
+            yield from self._expression(node, loops, sure, chain)
+
+    def _grads(
+        self, node: ast.stmt, loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
+    ) -> Iterator[Event]:
+        """Yield an event for `p.grad = None`."""
+        for target in node.targets if isinstance(node, ast.Assign) else []:
+            if isinstance(target, ast.Attribute) and target.attr == "grad" and isinstance(node, ast.Assign):
+                empty = isinstance(node.value, ast.Constant) and node.value.value is None
+                yield Event("zero" if empty else "grad", target, "", (), sure, chain)
+
+    def _expression(
+        self, node: ast.AST, loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
+    ) -> Iterator[Event]:
+        """Yield the events of the calls in an expression, the inner ones first."""
+        if isinstance(node, ast.Lambda):
+            return
+        for inner in ast.iter_child_nodes(node):
+            yield from self._expression(inner, loops, sure and not isinstance(node, ast.IfExp), chain)
+        if isinstance(node, ast.Call):
+            yield from self._call(node, loops, sure, chain)
+
+    def _call(
+        self, call: ast.Call, loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
+    ) -> Iterator[Event]:
+        inner = self._function(call)
+        if inner is not None:
+            if len(chain) < _DEEPEST and inner.name in self._busy:
+                yield from self._body(inner.body, loops, sure, (*chain, call))
+            return
+        for given in call.args:  # a closure given to `optimizer.step`
+            if isinstance(given, ast.Name) and given.id in self._busy and len(chain) < _DEEPEST:
+                yield from self._body(self._program.functions[given.id].body, loops, sure, (*chain, call))
+        kind, receiver = self._kind(call)
+        if kind == "zero" and "grad" in receiver:
+            loops = ()  # a loop over parameters is one event
+        if kind:
+            yield Event(kind, call, receiver, loops, sure, chain)
+
+    def _function(self, call: ast.Call) -> Function | None:
+        """Return the function of the script that is called, also if it is compiled."""
+        program = self._program
+        if (
+            isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id == "self"
+        ):
+            return program.method(program.owner(call), call.func.attr)
+        if not isinstance(call.func, ast.Name):
+            return None
+        if call.func.id in program.functions and program.names.full(call.func) == "":
+            return program.functions[call.func.id]
+        bound = program.bound(call.func)
+        held = bound.value if bound is not None and bound.item is None else None
+        if isinstance(held, ast.Call) and last(program.names.full(held.func)) in {"compile", "partial", "jit"}:
+            first = held.args[0] if held.args else None
+            return program.functions.get(first.id) if isinstance(first, ast.Name) else None
+        return None
+
+    def _kind(self, call: ast.Call) -> tuple[str, str]:
+        full = self._program.names.full(call.func)
+        if last(full) in _CLIPS:
+            return "clip", ""
+        if full in {"torch.autograd.backward", "torch.backward"}:
+            return "backward", ""
+        if full.endswith((".autograd.grad", ".grad", ".value_and_grad")):
+            return "grad", ""
+        if isinstance(call.func, ast.Attribute) and not full:
+            return self._method(call, call.func)
+        called = call.func.id if isinstance(call.func, ast.Name) else ""
+        unknown = not full.startswith(("torch.", "numpy.", "math.")) and called not in _BUILDS
+        if unknown and any(self._is_optimizer(one) for one in _given(call)):
+            return "opaque", ""
+        return "", ""
+
+    def _method(self, call: ast.Call, function: ast.Attribute) -> tuple[str, str]:
+        name, receiver = function.attr, ast.unparse(function.value)
+        if name in {"zero_grad", "backward", "eval"}:
+            return {"zero_grad": "zero"}.get(name, name), receiver
+        if name == "unscale_":
+            return "unscale", receiver
+        if name in _CLIPS:
+            return "clip", receiver
+        if name in {"zero_", "fill_"} and ".grad" in f".{receiver}":
+            return "zero", receiver
+        if name == "train":
+            given = call.args[0] if call.args else None
+            return ("eval" if constant(given) is False else "train"), receiver
+        if name == "step":
+            return self._step(call, function.value), receiver
+        if any(self._is_optimizer(one) for one in _given(call)):
+            return "opaque", receiver
+        return "", ""
+
+    def _step(self, call: ast.Call, receiver: ast.expr) -> str:
+        if any(self._is_optimizer(one) for one in call.args):
+            return "step"  # a gradient scaler's
+        if is_schedule(self._program, receiver):
+            return "schedule"
+        return "step" if self._is_optimizer(receiver) else ""
+
+    def _is_optimizer(self, node: ast.expr) -> bool:
+        return is_optimizer(self._program, node)
+
+
+def _busy(program: Program) -> set[str]:
+    """Return the names of the functions with events in them, or in functions that they call; others are passed over."""
+    used = {function: {_name(one) for one in ast.walk(function)} for function in _functions(program)}
+    found = {function.name for function, names in used.items() if any(map(_EVENTFUL.search, names))}
+    while more := {one.name for one, names in used.items() if one.name not in found and names & found}:
+        found |= more
+    return found
+
+
+def _functions(program: Program) -> list[Function]:
+    return [node for node in program.nodes if isinstance(node, FUNCTIONS)]
+
+
+def _name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(one.value for one in call.keywords)]
+
+
+def made(program: Program, node: ast.expr) -> ast.Call | None:
+    """Return the call that makes what a name or an attribute of `self` holds."""
+    if isinstance(node, ast.Call):
+        return node
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        held = bound.value if bound is not None and bound.item is None else None
+        return held if isinstance(held, ast.Call) else made(program, held) if isinstance(held, ast.Attribute) else None
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        calls = [one.value for one in program.attribute(program.owner(node), node.attr)]
+        known = [one for one in calls if isinstance(one, ast.Call)]
+        return known[-1] if known else None
+    return None
+
+
+def is_optimizer(program: Program, node: ast.expr) -> bool:
+    """Tell whether an expression is an optimizer: made by the library, or called so."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    call = made(program, node)
+    full = program.names.full(call.func) if call is not None else ""
+    if full.startswith("torch."):
+        return full.startswith("torch.optim.") and "lr_scheduler" not in full and "swa_utils" not in full
+    name = node.id if isinstance(node, ast.Name) else node.attr
+    return bool(_OPTIMIZER.search(name)) and not _SCHEDULE.search(name)
+
+
+def is_schedule(program: Program, node: ast.expr) -> bool:
+    """Tell whether an expression is a schedule of the rate: made by the library, or called so."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    call = made(program, node)
+    full = program.names.full(call.func) if call is not None else ""
+    if full.startswith("torch."):
+        return "lr_scheduler." in full
+    return bool(_SCHEDULE.search(node.id if isinstance(node, ast.Name) else node.attr))
+
+
+def calls_model(program: Program, iteration: ast.AST) -> list[ast.Call]:
+    """Return the calls of modules of the script in a part of it."""
+    calls = [one for one in ast.walk(iteration) if isinstance(one, ast.Call)]
+    return [one for one in calls if isinstance(one.func, ast.Name) and layer(program, one.func) is not None]
+
+
+@functools.lru_cache(maxsize=2)
+def iterations(program: Program) -> tuple[Iteration, ...]:
+    """Return the iterations of a program, in the order of the source; none if it computes and zeroes no gradients."""
+    trains = any(isinstance(one, ast.Attribute) and one.attr in {"backward", "zero_grad"} for one in program.nodes)
+    return tuple(Reader(program).iterations()) if trains else ()
+
+
+def trainings(program: Program) -> list[Iteration]:
+    """Return the iterations with a backward pass that is outside of inner loops."""
+    return [one for one in iterations(program) if one.is_innermost]
+
+
+def rounds(program: Program) -> list[Iteration]:
+    """Return the loops that hold a training in an inner loop: epochs."""
+    return [one for one in iterations(program) if one.whole and one.of("backward") and not one.own("backward")]

@@ -1,0 +1,260 @@
+"""A script as a program: its classes, functions and scopes, and what its names hold."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from glassgrad.doctor.reading.names import Names, last
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+Loop = ast.For | ast.AsyncFor | ast.While
+LOOPS = ast.For, ast.AsyncFor, ast.While
+FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
+_SCOPES = ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
+_MODULES = frozenset({"LightningModule", "PreTrainedModel", "GenerationMixin"})
+"""Classes of other libraries that are modules."""
+DEEPEST = 8
+"""The number of names and calls that are followed from one place to the next."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a statement binds to a name: `value`, or with `item` its part; None for an unknown value."""
+
+    value: ast.expr | None
+    statement: ast.AST
+    item: int | None = None
+
+    @property
+    def line(self) -> int:
+        """The line of the statement."""
+        return int(getattr(self.statement, "lineno", 0))
+
+
+@dataclass
+class Class:
+    """A class of the script, and what its methods assign to `self`."""
+
+    node: ast.ClassDef
+    bases: tuple[str, ...]
+    methods: dict[str, Function]
+    attributes: dict[str, list[Bound]] = field(default_factory=lambda: defaultdict(list))
+    is_module: bool = False
+
+
+class Program:
+    """The facts about a script that rules look up."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.names = Names(tree)
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.nodes: list[ast.AST] = []
+        self._collect(tree)
+        self.calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        self._calls_of: dict[str, list[ast.Call]] = defaultdict(list)
+        for call in self.calls:
+            if isinstance(call.func, ast.Name):
+                self._calls_of[call.func.id].append(call)
+        self.functions = {node.name: node for node in self.nodes if isinstance(node, FUNCTIONS)}
+        self.classes = {node.name: self._class(node) for node in self.nodes if isinstance(node, ast.ClassDef)}
+        self._bound: dict[tuple[Scope, str], list[Bound]] = defaultdict(list)
+        for node in self.nodes:
+            self._bind(node)
+        for one in self.classes.values():
+            one.is_module = self._is_module(one, 0)
+
+    # --- the tree ---
+
+    def _collect(self, root: ast.Module) -> None:
+        waiting: list[ast.AST] = [root]
+        while waiting:
+            node = waiting.pop()
+            self.nodes.append(node)
+            inner = list(ast.iter_child_nodes(node))
+            self.parents.update(dict.fromkeys(inner, node))
+            waiting += reversed(inner)
+
+    def outward(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around a node, the innermost first."""
+        while (outer := self.parents.get(node)) is not None:
+            yield outer
+            node = outer
+
+    def scope(self, node: ast.AST) -> Scope:
+        """Return the function, class or module whose names a node sees first."""
+        return next((one for one in self.outward(node) if isinstance(one, _SCOPES)), self.tree)
+
+    def function(self, node: ast.AST) -> Function | None:
+        """Return the function around a node."""
+        return next((one for one in self.outward(node) if isinstance(one, FUNCTIONS)), None)
+
+    def owner(self, node: ast.AST) -> Class | None:
+        """Return the class around a node."""
+        around = next((one for one in self.outward(node) if isinstance(one, ast.ClassDef)), None)
+        return None if around is None else self.classes.get(around.name)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """Return the statement that a node is part of."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next(one for one in self.outward(node) if isinstance(one, ast.stmt))
+
+    def loops(self, node: ast.AST) -> list[Loop]:
+        """Return the loops around a node within its function, the innermost first."""
+        found: list[Loop] = []
+        for one in self.outward(node):
+            if isinstance(one, FUNCTIONS):
+                break
+            if isinstance(one, LOOPS):
+                found.append(one)
+        return found
+
+    # --- classes ---
+
+    def _class(self, node: ast.ClassDef) -> Class:
+        methods = {one.name: one for one in node.body if isinstance(one, FUNCTIONS)}
+        bases = tuple(self.names.full(one) or getattr(one, "id", getattr(one, "attr", "")) for one in node.bases)
+        return Class(node, bases, methods)
+
+    def _is_module(self, one: Class, depth: int) -> bool:
+        for base in one.bases:
+            if base == "torch.nn.Module" or last(base) in _MODULES:
+                return True
+            if base.startswith("torch.nn.") and last(base)[:1].isupper():
+                return True
+            if base in self.classes and depth < DEEPEST and self._is_module(self.classes[base], depth + 1):
+                return True
+        return False
+
+    def modules(self) -> list[Class]:
+        """Return the classes of the script that are modules."""
+        return [one for one in self.classes.values() if one.is_module]
+
+    def method(self, owner: Class | None, name: str, depth: int = 0) -> Function | None:
+        """Return a method of a class or of its bases in the script."""
+        if owner is None or depth > DEEPEST:
+            return None
+        if name in owner.methods:
+            return owner.methods[name]
+        found = (self.method(self.classes.get(base), name, depth + 1) for base in owner.bases)
+        return next((one for one in found if one is not None), None)
+
+    def attribute(self, owner: Class | None, name: str, depth: int = 0) -> list[Bound]:
+        """Return what is assigned to an attribute of `self` in a class or in its bases in the script."""
+        if owner is None or depth > DEEPEST:
+            return []
+        if name in owner.attributes:
+            return owner.attributes[name]
+        found = (self.attribute(self.classes.get(base), name, depth + 1) for base in owner.bases)
+        return next((one for one in found if one), [])
+
+    # --- names ---
+
+    def _bind(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._bind_target(target, node.value, node)
+        elif isinstance(node, ast.AnnAssign):
+            self._bind_target(node.target, node.value, node)
+        elif isinstance(node, ast.AugAssign):
+            self._bind_target(node.target, None, node)
+        elif isinstance(node, ast.NamedExpr):
+            self._bind_target(node.target, node.value, node)
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            self._bind_target(node.target, None, node)
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            self._bind_target(node.optional_vars, node.context_expr, node.optional_vars)
+
+    def _bind_target(
+        self, target: ast.expr, value: ast.expr | None, statement: ast.AST, item: int | None = None
+    ) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            paired = len(parts) == len(target.elts) and not any(isinstance(one, ast.Starred) for one in parts)
+            for at, one in enumerate(target.elts):
+                self._bind_target(one, parts[at] if paired else value, statement, None if paired else at)
+        elif isinstance(target, ast.Name):
+            self._bound[self.scope(target), target.id].append(Bound(value, statement, item))
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            owner = self.owner(target)
+            if owner is not None:
+                owner.attributes[target.attr].append(Bound(value, statement, item))
+
+    def bindings(self, scope: Scope, name: str) -> list[Bound]:
+        """Return what is bound to a name in a scope, in the order of the source."""
+        return self._bound.get((scope, name), [])
+
+    def bound(self, name: ast.Name) -> Bound | None:
+        """Return the binding of a name that is the last before its use, or the argument that a parameter gets."""
+        scope: Scope = self.scope(name)
+        line = self.statement(name).lineno
+        while True:
+            found = self.bindings(scope, name.id)
+            if found:
+                before = [one for one in found if one.line < line] if self.scope(name) is scope else []
+                if before or not self._is_parameter(scope, name.id):
+                    return (before or found)[-1]
+            if self._is_parameter(scope, name.id):
+                return self._argument(scope, name.id)
+            if isinstance(scope, ast.Module):
+                return None
+            scope = self.scope(scope)
+
+    @staticmethod
+    def _is_parameter(scope: Scope, name: str) -> bool:
+        if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return False
+        given = scope.args
+        return any(one.arg == name for one in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+    def _argument(self, scope: Scope, name: str) -> Bound | None:
+        """Return what the only call of a function gives to a parameter; a global variable of its name otherwise."""
+        if isinstance(scope, FUNCTIONS):
+            calls = self._calls_of.get(scope.name, [])
+            if len(calls) == 1 and (value := argument(calls[0], name, _place(scope, name))) is not None:
+                return Bound(value, calls[0])
+            same = self.bindings(self.tree, name)
+            if not calls and same:
+                return same[-1]
+        return None
+
+
+def _place(function: Function, name: str) -> int:
+    given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    return given.index(name) if name in given else -1
+
+
+def argument(call: ast.Call, name: str, place: int = -1) -> ast.expr | None:
+    """Return the argument of a call by its name, or by its place from 0 on."""
+    for one in call.keywords:
+        if one.arg == name:
+            return one.value
+    given = call.args[: place + 1]
+    if 0 <= place < len(call.args) and not any(isinstance(one, ast.Starred) for one in given):
+        return call.args[place]
+    return None
+
+
+def constant(node: ast.expr | None) -> object:
+    """Return the number, text or truth value that an expression is; None for any other expression."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = constant(node.operand)
+        return -value if isinstance(value, int | float) else None
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def number(node: ast.expr | None) -> float | None:
+    """Return the number that an expression is; None for any other expression."""
+    value = constant(node)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def is_given(call: ast.Call, name: str, place: int = -1) -> bool:
+    """Tell whether a call gives an argument, or may give it by `*` or `**`."""
+    loose = any(one.arg is None for one in call.keywords) or any(isinstance(one, ast.Starred) for one in call.args)
+    return loose or argument(call, name, place) is not None

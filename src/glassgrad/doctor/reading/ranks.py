@@ -1,0 +1,171 @@
+"""The number of axes of arrays, as far as the source tells it."""
+
+from __future__ import annotations
+
+import ast
+
+from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given
+from glassgrad.doctor.reading.values import layer
+
+_MADE = frozenset({"randn", "rand", "zeros", "ones", "empty", "full", "randint", "normal", "uniform"})
+_ROWS = frozenset({"arange", "linspace", "randperm", "logspace", "permutation"})
+_SAME = named(
+    "float long int double half bool to cpu cuda clone detach contiguous relu sigmoid tanh exp log abs sqrt square sin "
+    "cos neg astype round floor clamp log_softmax softmax requires_grad_ sign type copy"
+)
+_REDUCING = named("sum mean amax amin prod std var norm logsumexp any all argmax argmin")
+_LIBRARIES = "torch.", "numpy."
+
+
+def rank(program: Program, node: ast.expr | None, depth: int = 0) -> int | None:
+    """Return the number of axes of an array; None if it is unknown. A number has none."""
+    if node is None or depth > DEEPEST:
+        return None
+    if isinstance(node, ast.Constant):
+        return 0 if isinstance(node.value, int | float) else None
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        return rank(program, bound.value, depth + 1) if bound is not None and bound.item is None else None
+    if isinstance(node, ast.BinOp):
+        return _product(program, node, depth)
+    if isinstance(node, ast.UnaryOp):
+        return rank(program, node.operand, depth + 1)
+    if isinstance(node, ast.Compare) and len(node.comparators) == 1:
+        return _larger(rank(program, node.left, depth + 1), rank(program, node.comparators[0], depth + 1))
+    if isinstance(node, ast.Subscript):
+        return _indexed(program, node, depth)
+    return _called(program, node, depth) if isinstance(node, ast.Call) else None
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)
+
+
+def _product(program: Program, node: ast.BinOp, depth: int) -> int | None:
+    left, right = rank(program, node.left, depth + 1), rank(program, node.right, depth + 1)
+    if not isinstance(node.op, ast.MatMult):
+        return _larger(left, right)
+    return left + right - 2 if left in {1, 2} and right in {1, 2} else None
+
+
+def _indexed(program: Program, node: ast.Subscript, depth: int) -> int | None:
+    """Return the axes of `x[...]`: a number takes one away, a slice or a row of indices keeps it, None adds one."""
+    axes = rank(program, node.value, depth + 1)
+    if axes is None:
+        return None
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for part in parts:
+        if isinstance(part, ast.Slice):
+            continue
+        if isinstance(part, ast.Constant) and part.value is None:
+            axes += 1
+            continue
+        index = 0 if isinstance(constant(part), int) else rank(program, part, depth + 1)
+        if index is None or index > 1:
+            return None
+        axes += index - 1
+    return axes if axes >= 0 else None
+
+
+def _called(program: Program, call: ast.Call, depth: int) -> int | None:
+    full = program.names.full(call.func)
+    if full.startswith(_LIBRARIES):
+        return _function(program, call, last(full), depth)
+    found = layer(program, call.func)
+    if found is not None:
+        keeps = found.name in {"Linear", "Sequential"} or found.owner is not None
+        return rank(program, call.args[0], depth + 1) if keeps and call.args and found.name == "Linear" else None
+    return _method(program, call, depth) if isinstance(call.func, ast.Attribute) and not full else None
+
+
+def _function(program: Program, call: ast.Call, name: str, depth: int) -> int | None:
+    if name in _ROWS:
+        return 1
+    if name in _MADE:
+        shape = argument(call, "size") or (call.args[-1] if name == "randint" and call.args else argument(call, "", 0))
+        if isinstance(shape, ast.Tuple | ast.List):
+            return len(shape.elts)
+        sizes = [one for one in call.args if not isinstance(one, ast.Starred)]
+        loose = name in {"randint", "full", "normal", "uniform"} or len(sizes) != len(call.args)
+        counted = sizes and all(isinstance(constant(one), int) for one in sizes)
+        return None if loose or not counted else len(sizes)
+    if name in {"tensor", "array", "as_tensor", "FloatTensor"} and call.args:
+        return _nested(call.args[0])
+    if name in _SAME and call.args:
+        return rank(program, call.args[0], depth + 1)
+    if name in _REDUCING and call.args:
+        return _reduced(call, rank(program, call.args[0], depth + 1), 1)
+    return None
+
+
+def _nested(node: ast.expr) -> int | None:
+    if isinstance(node, ast.List | ast.Tuple):
+        inner = [_nested(one) for one in node.elts]
+        return None if not inner or None in inner or inner[0] is None else inner[0] + 1
+    return 0 if isinstance(constant(node), int | float) else None
+
+
+def _method(program: Program, call: ast.Call, depth: int) -> int | None:
+    assert isinstance(call.func, ast.Attribute)
+    name = call.func.attr
+    axes = rank(program, call.func.value, depth + 1)
+    if name in {"view", "reshape"} and call.args:
+        one = call.args[0]
+        if len(call.args) == 1:
+            return len(one.elts) if isinstance(one, ast.Tuple | ast.List) else 1 if constant(one) is not None else None
+        return None if any(isinstance(part, ast.Starred) for part in call.args) else len(call.args)
+    if axes is None:
+        return None
+    if name in _SAME:
+        return axes
+    if name == "unsqueeze":
+        return axes + 1
+    if name in _REDUCING:
+        return _reduced(call, axes, 0)
+    return None
+
+
+def _reduced(call: ast.Call, axes: int | None, place: int) -> int | None:
+    if axes is None or is_given(call, "keepdim") or is_given(call, "keepdims"):
+        return axes if axes is not None and constant(argument(call, "keepdim")) is True else None
+    along = argument(call, "dim", place) or argument(call, "axis")
+    if along is None:
+        return 0
+    count = len(along.elts) if isinstance(along, ast.Tuple | ast.List) else 1
+    return axes - count if axes >= count else None
+
+
+def is_column(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
+    """Tell whether a value is the output of a linear layer with one unit, of shape (N, 1)."""
+    if node is None or depth > DEEPEST:
+        return False
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        return bound is not None and bound.item is None and is_column(program, bound.value, depth + 1)
+    if not isinstance(node, ast.Call):
+        return False
+    return _ends_in_one(program, node, depth)
+
+
+def _ends_in_one(program: Program, call: ast.Call, depth: int) -> bool:
+    found = layer(program, call.func)
+    if found is None:
+        return False
+    if found.owner is not None:
+        forward = program.method(found.owner, "forward")
+        given = [one.value for one in ast.walk(forward) if isinstance(one, ast.Return)] if forward is not None else []
+        return bool(given) and all(is_column(program, one, depth + 1) for one in given)
+    made = found.call
+    if found.name == "Sequential":
+        parts = [layer(program, one) for one in made.args]
+        linear = [one for one in parts if one is not None and one.name == "Linear"]
+        if not linear or None in parts or any(one is not None and one.name == "Flatten" for one in parts[-1:]):
+            return False
+        last_one = parts[-1]
+        return last_one is not None and last_one.name in {"Linear", "ReLU", "Sigmoid", "Tanh"} and _one(linear[-1].call)
+    return found.name == "Linear" and _one(made)
+
+
+def _one(call: ast.Call) -> bool:
+    return constant(argument(call, "out_features", 1)) == 1

@@ -1,0 +1,297 @@
+"""What expressions of a script stand for: layers, losses, and the op that made a value."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.program import DEEPEST, FUNCTIONS, Bound, Class, Program, argument
+
+LOSSES = {
+    "CrossEntropyLoss": "cross_entropy",
+    "NLLLoss": "nll_loss",
+    "MSELoss": "mse_loss",
+    "L1Loss": "l1_loss",
+    "SmoothL1Loss": "smooth_l1_loss",
+    "HuberLoss": "huber_loss",
+    "BCELoss": "binary_cross_entropy",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+    "KLDivLoss": "kl_div",
+}
+"""The losses of the library: class and function."""
+ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
+_FUNCTIONS = frozenset(LOSSES.values())
+_SAME = named(
+    "to cuda cpu eval train double float half bfloat16 requires_grad_ apply contiguous clone compile share_memory"
+)
+"""Methods that return the module itself."""
+_WRAPPERS = frozenset({"DataParallel", "DistributedDataParallel", "compile", "FullyShardedDataParallel"})
+_THROUGH = named(
+    "squeeze unsqueeze view reshape flatten float double to contiguous cpu cuda clone transpose permute type"
+)
+"""Methods whose result has the numbers of the tensor."""
+_OPS = named(
+    "softmax log_softmax sigmoid relu tanh argmax detach round item exp logsigmoid gumbel_softmax softplus numpy sign "
+    "tolist floor ceil"
+)
+"""Ops that rules know by their names, as functions and as methods."""
+_ENDS = {
+    "Softmax": "softmax",
+    "Softmax2d": "softmax",
+    "LogSoftmax": "log_softmax",
+    "Sigmoid": "sigmoid",
+    "ReLU": "relu",
+    "Tanh": "tanh",
+    "Linear": "linear",
+    "LazyLinear": "linear",
+    "Conv1d": "conv",
+    "Conv2d": "conv",
+    "Conv3d": "conv",
+    "LogSigmoid": "logsigmoid",
+}
+WITH_WEIGHTS = named(
+    "Linear LazyLinear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d BatchNorm1d "
+    "BatchNorm2d BatchNorm3d SyncBatchNorm LayerNorm GroupNorm InstanceNorm1d InstanceNorm2d RMSNorm Embedding "
+    "EmbeddingBag RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention TransformerEncoderLayer "
+    "TransformerDecoderLayer Transformer PReLU TransformerEncoder TransformerDecoder"
+)
+"""Layers of the library that have weights."""
+DRAWING = named("Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout")
+"""Layers that behave otherwise in training: dropout; `NORMS` likewise."""
+NORMS = named("BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm")
+RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A module: the name of its class, the call that makes it, and the class if the script defines it."""
+
+    name: str
+    call: ast.Call
+    owner: Class | None = None
+
+
+@dataclass(frozen=True)
+class End:
+    """The op that made a value, and where it is called or, for a layer, made."""
+
+    op: str
+    node: ast.expr
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A call of a loss of the library."""
+
+    kind: str
+    call: ast.Call
+    input: ast.expr
+    target: ast.expr | None
+
+
+def library_name(program: Program, call: ast.Call) -> str:
+    """Return the last part of the full name of a called function or class of the library; empty for others."""
+    full = program.names.full(call.func)
+    return last(full) if full.startswith("torch.") else ""
+
+
+def layer(program: Program, node: ast.expr | None, depth: int = 0) -> Layer | None:
+    """Return the module that an expression stands for."""
+    if node is None or depth > DEEPEST:
+        return None
+    if isinstance(node, ast.Call):
+        return _made(program, node, depth)
+    if isinstance(node, ast.Name):
+        return _held(program, program.bound(node), depth)
+    if isinstance(node, ast.Attribute):
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
+            owner = program.owner(node)
+        else:
+            around = layer(program, node.value, depth + 1)
+            owner = None if around is None else around.owner
+        if program.method(owner, node.attr) is not None:
+            return None  # a method hides an attribute of its name
+        found = [one for one in program.attribute(owner, node.attr) if constantless(one)]
+        return _held(program, found[-1], depth) if found else None
+    return None
+
+
+def constantless(bound: Bound) -> bool:
+    """Tell whether a binding is more than a placeholder such as None."""
+    return not isinstance(bound.value, ast.Constant)
+
+
+def _held(program: Program, bound: Bound | None, depth: int) -> Layer | None:
+    known = bound is not None and bound.item is None
+    return layer(program, bound.value, depth + 1) if known and bound is not None else None
+
+
+def _made(program: Program, call: ast.Call, depth: int) -> Layer | None:
+    name = library_name(program, call)
+    if name in _WRAPPERS:
+        return layer(program, call.args[0], depth + 1) if call.args else None
+    if name[:1].isupper() and program.names.full(call.func) == f"torch.nn.{name}" and name != "Parameter":
+        return Layer(name, call)
+    if isinstance(call.func, ast.Name) and (owner := program.classes.get(call.func.id)) and owner.is_module:
+        return Layer(call.func.id, call, owner)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _SAME:
+        return layer(program, call.func.value, depth + 1)
+    return None
+
+
+def has_weights(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call makes a module with weights: of the library, or of a class of the script."""
+    found = _made(program, call, DEEPEST)
+    if found is None:
+        return False
+    if found.name == "Sequential":
+        return any(isinstance(one, ast.Call) and has_weights(program, one) for one in call.args)
+    if found.owner is None:
+        return found.name in WITH_WEIGHTS
+    inner = (node for node in ast.walk(found.owner.node) if isinstance(node, ast.Call) and node is not call)
+    return any(library_name(program, one) in WITH_WEIGHTS | {"Parameter"} for one in inner)
+
+
+def kinds(program: Program, found: Layer, depth: int = 0) -> set[str] | None:
+    """Return the classes of the library that a module consists of; None if some of them are not known."""
+    if found.owner is None and found.name != "Sequential":
+        return {found.name}
+    calls = _calls_in(found.owner) if found.owner is not None else [*_calls_of(found.call)]
+    names: set[str] = set()
+    for call in calls:
+        part = _made(program, call, DEEPEST) if call is not found.call else None
+        if part is None or depth > DEEPEST:
+            continue
+        inner = kinds(program, part, depth + 1) if part.owner is not None and part.owner is not found.owner else set()
+        if inner is None:
+            return None
+        names |= inner | {part.name}
+    if found.owner is not None and any(base in program.classes for base in found.owner.bases):
+        return None
+    starred = any(isinstance(one, ast.Starred) for one in found.call.args) and found.owner is None
+    return None if starred else names
+
+
+def _calls_in(owner: Class) -> list[ast.Call]:
+    return [node for node in ast.walk(owner.node) if isinstance(node, ast.Call)]
+
+
+def _calls_of(call: ast.Call) -> Iterator[ast.Call]:
+    for node in ast.walk(call):
+        if isinstance(node, ast.Call):
+            yield node
+
+
+# --- the op that made a value ---
+
+
+def op(program: Program, call: ast.Call) -> tuple[str, ast.expr | None]:
+    """Return the name of the op that a call computes and its first operand; an empty name for other calls."""
+    full = program.names.full(call.func)
+    name = last(full)
+    if full.startswith(("torch.nn.functional.", "torch.special.")) or (full == f"torch.{name}" and name[:1].islower()):
+        return name, argument(call, "input", 0)
+    if not full and isinstance(call.func, ast.Attribute):
+        return call.func.attr, call.func.value
+    return "", None
+
+
+def end(program: Program, node: ast.expr | None, depth: int = 0) -> End | None:
+    """Return the op that made a value, looking through reshapes, names, layers and the script's modules."""
+    if node is None or depth > DEEPEST:
+        return None
+    if isinstance(node, ast.Call):
+        return _end_of_call(program, node, depth)
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        return End("data", node)
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        if bound is not None and bound.item is not None:
+            return _end_of_part(program, bound, depth + 1)
+        return end(program, bound.value, depth + 1) if bound is not None else None
+    return None
+
+
+def _end_of_part(program: Program, bound: Bound, depth: int) -> End | None:
+    """Return the op that made one of several results of a module of the script."""
+    called = layer(program, bound.value.func) if isinstance(bound.value, ast.Call) else None
+    if called is None or called.owner is None or bound.item is None:
+        return None
+    forward = program.method(called.owner, "forward")
+    given = [one.value for one in returns(program, forward)] if forward is not None else []
+    parts = [one.elts for one in given if isinstance(one, ast.Tuple) and len(one.elts) > bound.item]
+    known = len(parts) == len(given) == 1
+    return end(program, parts[0][bound.item], depth + 1) if known else None
+
+
+def _end_of_call(program: Program, call: ast.Call, depth: int) -> End | None:
+    name, operand = op(program, call)
+    if name in _OPS:
+        return End(name, call)
+    if name in _THROUGH and operand is not None:
+        return end(program, operand, depth + 1)
+    called = layer(program, call.func)
+    return None if called is None else end_of_layer(program, called, depth + 1)
+
+
+def end_of_layer(program: Program, found: Layer, depth: int = 0) -> End | None:
+    """Return the op that makes the output of a module."""
+    if depth > DEEPEST:
+        return None
+    if found.owner is not None:
+        return _end_of_forward(program, found.owner, depth)
+    if found.name == "Sequential":
+        parts = found.call.args
+        if not parts or isinstance(parts[-1], ast.Starred):
+            return None
+        inner = layer(program, parts[-1])
+        return None if inner is None else end_of_layer(program, inner, depth + 1)
+    return End(_ENDS[found.name], found.call) if found.name in _ENDS else None
+
+
+def _end_of_forward(program: Program, owner: Class, depth: int) -> End | None:
+    forward = program.method(owner, "forward")
+    ends = [end(program, one.value, depth + 1) for one in returns(program, forward)] if forward is not None else []
+    known = [one for one in ends if one is not None]
+    same = len(known) == len(ends) and len({one.op for one in known}) == 1
+    return known[-1] if same else None
+
+
+def returns(program: Program, function: ast.AST) -> Iterator[ast.Return]:
+    """Yield the return statements of a function, without those of functions in it."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None and program.function(node) is function:
+            yield node
+
+
+# --- losses ---
+
+
+def loss(program: Program, call: ast.Call) -> Loss | None:
+    """Return the loss that a call computes; None if it computes none of the library's."""
+    name = library_name(program, call)
+    if name not in _FUNCTIONS:
+        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute | ast.Call) else None
+        name = LOSSES.get(held.name, "") if held is not None and held.owner is None else ""
+    given = argument(call, "input", 0)
+    return Loss(name, call, given, argument(call, "target", 1)) if name and given is not None else None
+
+
+@functools.lru_cache(maxsize=2)
+def losses(program: Program) -> tuple[Loss, ...]:
+    """Return the calls of losses in a script."""
+    found = (loss(program, one) for one in program.calls)
+    return tuple(one for one in found if one is not None)
+
+
+def inside(program: Program, node: ast.AST, name: str) -> bool:
+    """Tell whether a node stands in a method of this name."""
+    return any(isinstance(one, FUNCTIONS) and one.name == name for one in program.outward(node))
+
+
+def mentions(node: ast.AST, name: str) -> bool:
+    """Tell whether an expression uses a variable."""
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))

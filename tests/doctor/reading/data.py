@@ -1,0 +1,74 @@
+"""Faults of loaders, splits and shuffles."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.case import Case
+
+_IMPORT = "from torch.utils.data import DataLoader\n"
+
+CASES = (
+    Case(
+        "data not shuffled",
+        _IMPORT + "train_loader = DataLoader(train_set, batch_size=32)  #!\n",
+        (("=32", "=32, shuffle=True"),),
+    ),
+    Case(
+        "data not shuffled",
+        _IMPORT + "loader = DataLoader(data.train, 32, shuffle=False)  #!\n",
+        (("shuffle=False", "sampler=sampler"),),
+    ),
+    Case(
+        "examples left out of validation",
+        _IMPORT + "val_loader = DataLoader(val_set, 32, drop_last=True)  #!\n",
+        (("drop_last=True", "drop_last=False"),),
+    ),
+    Case(
+        "validation on the training data",
+        _IMPORT + "val_loader = DataLoader(train_set, 32)  #!\n",
+        (("train_set", "val_set"),),
+    ),
+    Case(
+        "pairs shuffled apart",
+        "import random\nrandom.shuffle(images)\nrandom.shuffle(labels)  #!\n",
+        (("random.shuffle(images)\n", "pairs = list(zip(images, labels))\n"),),
+    ),
+    Case(
+        "pairs shuffled apart",
+        """
+x = torch.randn(64, 4)
+y = x.sum(1)
+x = x[torch.randperm(64)]  #!
+loss = F.cross_entropy(model(x[rows]), y[rows])
+""",
+        (("y = x.sum(1)\nx = x[torch.randperm(64)]", "x = x[torch.randperm(64)]\ny = x.sum(1)"),),
+    ),
+    Case(
+        "pairs shuffled apart",
+        _IMPORT
+        + """
+images = DataLoader(a, 32, shuffle=True)
+labels = DataLoader(b, 32, shuffle=True)
+for x, y in zip(images, labels):  #!
+    pass
+""",
+        (("shuffle=True", "shuffle=False"),),
+    ),
+    Case(
+        "workers draw the same numbers",
+        _IMPORT
+        + """
+class Pictures(torch.utils.data.Dataset):
+    def __init__(self):
+        self.draw = np.random.default_rng(0)  #!
+    def __getitem__(self, at):
+        return self.draw.normal(size=4)
+loader = DataLoader(Pictures(), 32, num_workers=4)
+""",
+        (("num_workers=4", "num_workers=4, worker_init_fn=begin"),),
+    ),
+    Case(
+        "statistics of the test set",
+        "x_train = scale.fit_transform(x_train)\nx_test = scale.fit_transform(x_test)  #!\n",
+        (("fit_transform(x_test)", "transform(x_test)"),),
+    ),
+)

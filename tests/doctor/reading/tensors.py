@@ -1,0 +1,116 @@
+"""Faults of tensors: how they are made, reshaped, and cut off the graph."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.case import Case
+from tests.doctor.reading.modules import net
+
+_LOSS = """
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    {0}
+    loss.backward()
+    optimizer.step()
+    {1}
+"""
+_RNN = "        self.rnn = nn.LSTM(4, 8, batch_first=True)\n        self.a = nn.Linear(8, 2)\n"
+
+CASES = (
+    Case("Tensor made by its class", "x = torch.Tensor([1, 2, 3])  #!\n", (("Tensor", "tensor"),), "torch"),
+    Case("Tensor made by its class", "x = torch.Tensor(3, 4)  #!\n", (("Tensor", "empty"),), "torch"),
+    Case(
+        "tensor of a tensor",
+        "model = nn.Linear(2, 2)\nx = torch.tensor(model(y))  #!\n",
+        (("torch.tensor(model(y))", "model(y).detach()"),),
+    ),
+    Case(
+        "tensor of a tensor",
+        "loss = torch.tensor([F.l1_loss(a, b), F.l1_loss(c, d)]).mean()  #!\n",
+        (("tensor(", "stack("),),
+    ),
+    Case("graph grows", _LOSS.format("pass", "total += loss  #!"), (("+= loss", "+= loss.item()"),)),
+    Case("graph grows", _LOSS.format("pass", "losses.append(loss)  #!"), (("(loss)\n", "(loss.detach())\n"),)),
+    Case(
+        "gradient cut in forward",
+        net("        self.a = nn.Linear(4, 4)\n", "        h = self.a(x)\n        return h.data * 2  #!\n"),
+        (("h.data", "h"),),
+    ),
+    Case(
+        "gradient cut in forward",
+        net(
+            "        self.a = nn.Linear(4, 4)\n", "        h = self.a(x)\n        return torch.tensor(h.tolist())  #!\n"
+        ),
+        (("torch.tensor(h.tolist())", "torch.tensor(x.tolist())"),),
+    ),
+    Case(
+        "gradient cut in the loss",
+        _LOSS.format("loss = loss + 0.1 * model.weight.data.norm()  #!", "pass"),
+        ((".data", ""),),
+    ),
+    Case("gradient cut in the loss", _LOSS.format("loss += penalty(model).item()  #!", "pass"), ((".item()", ""),)),
+    Case(
+        "dropout in evaluation too",
+        net("        self.a = nn.Linear(4, 4)\n", "        return F.dropout(self.a(x), 0.5)  #!\n"),
+        (("0.5)", "0.5, self.training)"),),
+    ),
+    Case(
+        "dropout in evaluation too",
+        net(
+            "        self.a = nn.Linear(4, 4)\n",
+            "        return F.scaled_dot_product_attention(x, x, x, dropout_p=0.1)  #!\n",
+        ),
+        (("=0.1", "=0.1 if self.training else 0.0"),),
+    ),
+    Case(
+        "axes mixed by a view",
+        "b, c, t = x.shape\ny = x.view(b, t, c)  #!\n",
+        (("x.view(b, t, c)", "x.view(b, c, t)"),),
+    ),
+    Case(
+        "axes mixed by a view",
+        "y = x.reshape(x.shape[1], x.shape[0])  #!\n",
+        (("reshape(x.shape[1], x.shape[0])", "t()"),),
+    ),
+    Case(
+        "batch flattened away",
+        net(
+            "        self.c, self.a = nn.Conv2d(1, 4, 3), nn.Linear(64, 2)\n",
+            "        x = self.c(x).relu()\n        x = torch.flatten(x)  #!\n        return self.a(x)\n",
+        ),
+        (("flatten(x)", "flatten(x, 1)"),),
+    ),
+    Case(
+        "sequence read at its beginning",
+        net(_RNN, "        states, _ = self.rnn(x)\n        return self.a(states[:, 0])  #!\n"),
+        (("[:, 0]", "[:, -1]"),),
+    ),
+    Case(
+        "sequence read at its beginning",
+        net(
+            _RNN.replace(", batch_first=True", ""),
+            "        states = self.rnn(x)[0]\n        return self.a(states[:, -1])  #!\n",
+        ),
+        (("[:, -1]", "[-1]"),),
+    ),
+    Case(
+        "unstable formula",
+        "loss = torch.log(torch.softmax(x, 1))  #!\n",
+        (("torch.log(torch.softmax(x, 1))", "F.log_softmax(x, 1)"),),
+    ),
+    Case(
+        "unstable formula",
+        "loss = (1 + x.exp()).log() + torch.exp(y).sum(1).sqrt()  #!\n",
+        (("(1 + x.exp()).log()", "F.softplus(x)"),),
+    ),
+    Case("unstable formula", "z = x.exp().sum(1).log()  #!\n", (("x.exp()", "(x - x.max()).exp()"),)),
+    Case(
+        "comparison with NaN", 'if loss == float("nan"):  #!\n    pass\n', (('loss == float("nan")', "loss.isnan()"),)
+    ),
+    Case(
+        "checkpoint without use_reentrant",
+        "from torch.utils.checkpoint import checkpoint\ny = checkpoint(f, x)  #!\n",
+        (("(f, x)", "(f, x, use_reentrant=False)"),),
+        "torch",
+    ),
+)

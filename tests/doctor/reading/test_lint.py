@@ -66,6 +66,14 @@ def test_what_is_no_program_is_unreadable(text: str, tmp_path: Path) -> None:
     assert (found.code, found.scripts, len(found.unreadable)) == (2, 0, 1)
 
 
+def test_an_expression_of_a_thousand_terms_is_no_error_of_ours(tmp_path: Path) -> None:
+    terms = " + ".join(["x"] * 960)
+    text = f"import torch\nfor x in y:\n    optimizer.zero_grad()\n    loss.backward()\n    z = {terms}\n"
+    found = lint([written(tmp_path, text), written(tmp_path, FAULT, "other.py")])
+    assert told(found) == [("method-not-called", 3)]
+    assert "nested too deeply" in str(found.unreadable[0])
+
+
 def test_folders_are_searched_without_hidden_ones_and_each_file_is_read_once(tmp_path: Path) -> None:
     for name in ("a.py", "inner/b.py", ".hidden/c.py", "__pycache__/d.py", "venv/e.py"):
         written(tmp_path, FAULT, name)

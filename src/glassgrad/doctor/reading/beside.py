@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.reading.lint import Remark, names, remarks_of
+from glassgrad.doctor.reading.lint import Remark, names, of_file
 from glassgrad.doctor.reading.rule import words
-from glassgrad.doctor.reading.source import Script, read
+from glassgrad.doctor.reading.source import Unreadable
 from glassgrad.doctor.rules import ranked
 from glassgrad.doctor.script import Watched
 
@@ -25,9 +25,8 @@ class Read:
 
 def reading_of(path: str) -> list[Read]:
     """Return what is wrong with a script by its source; nothing if it cannot be read."""
-    script = read(path)
-    remarks = remarks_of(script, names()) if isinstance(script, Script) else []
-    return [_as_read(one) for one in remarks]
+    remarks = of_file(path, names())
+    return [] if isinstance(remarks, Unreadable) else [_as_read(one) for one in remarks]
 
 
 def _as_read(one: Remark) -> Read:

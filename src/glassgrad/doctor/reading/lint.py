@@ -114,13 +114,22 @@ def lint(paths: Iterable[str], select: Iterable[str] = (), ignore: Iterable[str]
     unreadable: list[Unreadable] = []
     count = 0
     for path in files(paths):
-        script = read(path)
-        if isinstance(script, Unreadable):
-            unreadable.append(script)
+        found = of_file(path, wanted)
+        if isinstance(found, Unreadable):
+            unreadable.append(found)
         else:
             count += 1
-            remarks += remarks_of(script, wanted)
+            remarks += found
     return Reading(tuple(remarks), tuple(unreadable), count)
+
+
+def of_file(path: str, wanted: Collection[str]) -> list[Remark] | Unreadable:
+    """Return what the rules find in a file, or why it cannot be read."""
+    script = read(path)
+    try:
+        return script if isinstance(script, Unreadable) else remarks_of(script, wanted)
+    except RecursionError:  # an expression of a thousand terms
+        return Unreadable(path, 1, 1, "an expression is nested too deeply")
 
 
 def remarks_of(script: Script, wanted: Collection[str]) -> list[Remark]:

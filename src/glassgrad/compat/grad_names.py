@@ -3,7 +3,7 @@
 The primitive of a node decides, with the shapes that it was given. Where several of PyTorch's functions are one
 primitive here, or one of them is several, the name that the user's line calls decides: `x.mean()` ends in a product
 with 1 / n, and is MeanBackward0 all the same. A line without source, in a program that is executed from a text, has the
-name of its primitive.
+name of its primitive. After a backward walk, a node has neither parents nor saved values; the line decides then, too.
 """
 
 from __future__ import annotations
@@ -53,12 +53,14 @@ CALLS = pairs("""
     kron.reshape=UnsafeView clamp_min.clip=ClampMin clamp_max.clip=ClampMax
     """)
 
+_PRODUCTS = {"", "BinOp", "AugAssign", "mul", "mul_", "multiply"}
 _OVER_ALL = {"Sum": "01", "Mean": "01", "Prod": "01", "Max": "10", "Min": "10", "Median": "01"}
 
 
 def backward_name(node: Node) -> str:
     """Return PyTorch's name for a node, as near as this graph tells."""
-    of = node.parents[0] if node.prim is PICK else node  # PICK: one of the results of a primitive with several
+    # PICK: one of the results of a primitive with several
+    of = node.parents[0] if node.prim is PICK and node.parents else node
     prim = of.prim.name
     if KNOWN.get(prim) is not of.prim:  # an `autograd.Function`
         return f"{prim}Backward"
@@ -84,6 +86,8 @@ def _variant(name: str, node: Node) -> str:
 
 def _mean(node: Node) -> str | None:
     """Tell a mean, a sum times 1 / n, from other products; a loss whose module hides its name ends in one."""
+    if not node.parents:  # after a walk
+        return None if node.shape or _called(node) in _PRODUCTS else "Mean"
     total = node.parents[0]
     if not isinstance(total, Node) or total.prim.name != "sum" or node.parents[1] is not None:
         return None
@@ -113,7 +117,7 @@ def _ranks(node: Node) -> list[int | None]:
 
 
 def _product(node: Node) -> str:
-    a, b = _ranks(node)[:2]
+    a, b = [*_ranks(node), None, None][:2]
     match len(node.shape):
         case 0:
             return "DotBackward0"
@@ -125,14 +129,14 @@ def _product(node: Node) -> str:
 
 
 def _layer(node: Node) -> str:
-    biased, rank = len(node.parents) > 2, len(node.shape)
+    biased, rank = len(node.parents) != 2, len(node.shape)  # after a walk: as most layers are
     if rank == 2:
         return "AddmmBackward0" if biased else "MmBackward0"
     return "ViewBackward0" if biased else "UnsafeViewBackward0" if rank > 2 else "SqueezeBackward4"
 
 
 def _power(node: Node) -> str:
-    base, exponent = node.saved[1:3] if type(node.saved) is tuple else node.parents[:2]
+    base, exponent = node.saved[1:3] if type(node.saved) is tuple else (None, None)
     if isinstance(base, int | float):
         return "PowBackward2"
     return "PowBackward1" if hasattr(exponent, "shape") else "PowBackward0"

@@ -38,6 +38,7 @@ CHILD = TOOLS / "public" / "child.py"
 
 LIBRARIES = ("torch", "glassgrad")
 CURVE = 60  # backward passes with equal random numbers
+EPISODES = "reinforcement learning"  # whose steps take as long as the episodes that are drawn
 LONGER = 4  # times the limit for PyTorch where it is not far enough to compare
 BEFORE = (  # modules that many programs import, or that PyTorch imports at their first step
     "torch._dynamo",
@@ -247,7 +248,9 @@ class Runner:
         if found.verdict not in {"same", "none"}:
             words += f" (first {found.first:.0e}; last {found.last[0]:.4g}, PyTorch {found.last[1]:.4g})"
         pair = compare.texts(*(self.printed(program, library, "equal") for library in reversed(LIBRARIES)))
-        return {"curve": words, "text": "" if pair is None else f"{pair[0]!r} instead of {pair[1]!r}"}
+        row = {"curve": words, "text": "" if pair is None else f"{pair[0]!r} instead of {pair[1]!r}"}
+        equal = compare.of_equal_draws(ours, theirs) if program.kind == EPISODES else ""
+        return row | ({"ratio": equal} if equal else {})
 
 
 def _heavy(folder: str, names: list[str]) -> list[str]:
@@ -292,12 +295,17 @@ def programs(file: Path) -> list[Program]:
 
 
 def page(file: Path, results: Path) -> str:
-    """Return the results of the programs of a list as a table for a page of documentation."""
+    """Return the results of the programs of a list as a table for a page of documentation.
+
+    A program that stops under PyTorch is left out.
+    """
     rows = table(results)
     lines = ["| program | trains | result | losses | time |", "|---|---|---|---|---|"]
     for one in programs(file):
         row = rows.get(one.name, dict.fromkeys(COLUMNS, ""))
-        result = row["glassgrad"].partition(",")[0] or "not run"
+        result = row["glassgrad"].partition(",")[0]
+        if not result:
+            continue
         cells = f"{one.repository}, `{one.file}`", one.kind, result, row["curve"].partition(" (")[0], row["ratio"]
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     return "\n".join(lines)

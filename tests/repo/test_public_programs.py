@@ -99,6 +99,13 @@ def test_a_ratio_is_of_the_whole_or_of_common_steps() -> None:
     assert compare.ratio(cut, cut | {"times": [0.0]}) is None
 
 
+def test_episodes_are_timed_where_both_libraries_do_the_same() -> None:
+    theirs = {"end": "steps", "losses": [1.0, 0.5, 0.2, 0.1], "times": [0.0, 2.0, 4.0, 6.0]}
+    ours = theirs | {"times": [0.0, 1.0, 2.0, 3.0]}
+    assert compare.of_equal_draws(ours, theirs) == "0.50 equal"
+    assert compare.of_equal_draws(ours | {"losses": [1.0, 0.9, 0.8, 0.7]}, theirs) == ""
+
+
 def test_papers_are_those_of_the_citations(tmp_path: Path) -> None:
     (tmp_path / "cora.cites").write_text("35\t1033\n35\t887\n", encoding="utf-8")
     data.cora(tmp_path / "cora.content")
@@ -111,8 +118,10 @@ def test_a_page_has_a_row_for_each_program_of_the_list(tmp_path: Path) -> None:
     given = Program("someone/something", "0" * 40, "train.py", "regression")
     row = dict.fromkeys(public_programs.COLUMNS, "") | {"program": given.name, "glassgrad": "runs, 9 steps"}
     public_programs.written(tmp_path, {given.name: row | {"curve": "parts 5/9 (first 1e-08)", "ratio": "0.50 whole"}})
-    (tmp_path / "list").write_text(json.dumps(vars(given)) + "\n", encoding="utf-8")
-    *_, line = public_programs.page(tmp_path / "list", tmp_path).splitlines()
+    other = Program("someone/something", "0" * 40, "other.py", "regression")  # has no result
+    (tmp_path / "list").write_text(f"{json.dumps(vars(given))}\n{json.dumps(vars(other))}\n", encoding="utf-8")
+    *_, rule, line = public_programs.page(tmp_path / "list", tmp_path).splitlines()
+    assert rule == "|---|---|---|---|---|"
     assert line == "| someone/something, `train.py` | regression | runs | parts 5/9 | 0.50 whole |"
 
 

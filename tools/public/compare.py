@@ -68,6 +68,15 @@ def _form(line: str) -> str:
     return re.sub(r"\s+", " ", NUMBER.sub("#", line)).strip()
 
 
+def of_equal_draws(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
+    """Return the ratio of two runs with equal random numbers, if they did the same; else nothing.
+
+    How long an episode lasts depends on what is drawn: runs as they are do not the same work in a step.
+    """
+    found = ratio(ours, theirs) if curves(ours["losses"], theirs["losses"]).verdict == "same" else None
+    return "" if found is None else f"{found[0]:.2f} equal"
+
+
 def ratio(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[float, str] | None:
     """Return the time of ours over that of theirs, and of what: the whole, or the common steps after the first ten."""
     if ours["end"] == theirs["end"] == "finished" and theirs["seconds"] > 0:

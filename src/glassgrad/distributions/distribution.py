@@ -105,24 +105,35 @@ class Distribution:
         """Raise unless a value fits the shapes and lies in the support."""
         if not self._validate_args:
             return
-        owner, where = type(self).__name__, provenance.here()
         if not isinstance(value, Tensor):
-            raise errors.DISTRIBUTION_VALUE_KIND(owner=owner, method=method, kind=type(value).__name__, where=where)
+            raise errors.DISTRIBUTION_VALUE_KIND(
+                owner=type(self).__name__, method=method, kind=type(value).__name__, where=provenance.here()
+            )
         expected = self._batch_shape + self._event_shape
         own, event = tuple(value.shape), self._event_shape
-        fits = own[len(own) - len(event) :] == event and all(
-            n == m or 1 in (n, m) for n, m in zip(reversed(own), reversed(expected), strict=False)
+        fits = own == expected or (
+            own[len(own) - len(event) :] == event
+            and all(n == m or 1 in (n, m) for n, m in zip(reversed(own), reversed(expected), strict=False))
         )
         if not fits:
             raise errors.DISTRIBUTION_SHAPE(
-                owner=owner, method=method, given=own, batch=self._batch_shape, event=event, where=where
+                owner=type(self).__name__,
+                method=method,
+                given=own,
+                batch=self._batch_shape,
+                event=event,
+                where=provenance.here(),
             )
         support = self.support
         if support is not None and type(value.array) is np.ndarray:
             result = support.holds(value)
             if type(result) is np.ndarray and not result.all():
                 raise errors.DISTRIBUTION_VALUE(
-                    owner=owner, method=method, expected=support, where=where, given=_worst(value, result)
+                    owner=type(self).__name__,
+                    method=method,
+                    expected=support,
+                    where=provenance.here(),
+                    given=_worst(value, result),
                 )
 
     # --- properties ---------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def rows(x: _View, make: Callable[[Array, None, bool], _View]) -> list[_View]:
     """Return the rows as views; where no op is recorded, `make` makes them without one, in a tenth of the time."""
     array = x.array
     if x._tracks or type(array) is not _ndarray or MODE.flags > RECORDING:
-        return [x[position] for position in range(array.shape[0])]
+        return [getitem_p(x, spec=(position,)) for position in range(array.shape[0])]
     made = [make(array[position, ...], None, False) for position in range(len(array))]
     if array.dtype.kind in "fcV":  # integers are never on the tape
         for position, row in enumerate(made):

@@ -15,7 +15,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.node import Node, describe, next_sequence
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, Aval
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import Batched
 
@@ -26,7 +26,8 @@ _MOST_PARTS = 256  # with more of them, the older half becomes one write to all 
 
 
 _ndarray = np.ndarray
-_NUMBERS = frozenset({int, float, bool, str, type(None), np.float32, np.float64, np.int64})
+# Saved values that hold no memory of an array: numbers, and what stands for an argument that is not saved.
+_WITHOUT_MEMORY = frozenset({int, float, bool, str, type(None), np.float32, np.float64, np.int64, Node, Aval})
 _share: Callable[..., bool] = np.may_share_memory  # the stub allows two values of `max_work`; True if it takes more
 
 
@@ -158,7 +159,7 @@ class _Mutations:
             if type(value) is _ndarray:
                 if id(value if value.base is None else memory_owner(value)) in log:
                     return True
-            elif type(value) not in _NUMBERS:
+            elif type(value) not in _WITHOUT_MEMORY:
                 return True
         return False
 

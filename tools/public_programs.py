@@ -40,14 +40,18 @@ LIBRARIES = ("torch", "glassgrad")
 CURVE = 60  # backward passes with equal random numbers
 EPISODES = "reinforcement learning"  # whose steps take as long as the episodes that are drawn
 LONGER = 4  # times the limit for PyTorch where it is not far enough to compare
-BEFORE = (  # modules that many programs import, or that PyTorch imports at their first step
+BEFORE = (  # modules that many programs import, or that one of the libraries imports at their first step
     "torch._dynamo",
+    "glassgrad.compile.eager_kernel",
+    "glassgrad.compile.native.products",
     "torch.distributions",
     "torch.optim",
     "torch.utils.data",
     "matplotlib.pyplot",
     "PIL.Image",
     "sklearn.datasets",
+    "sklearn.model_selection",
+    "sklearn.preprocessing",
     "scipy.sparse",
     "pandas",
     "gymnasium",

@@ -330,10 +330,10 @@ def name_in(library: Any, call: str, *, walked: bool = False) -> str | None:
         result = FunctionType(
             compile(call, file, "eval"), {"torch": library, "F": F, "nn": nn, "__builtins__": builtins, **names}
         )()
+        if walked and result.requires_grad:
+            result.backward(library.ones_like(result))
     if result.grad_fn is None:
         return None
-    if walked and (result.is_floating_point() or result.is_complex()):
-        result.backward(library.ones_like(result))
     if library is gg:
         return backward_name(result.grad_fn)
     return str(result.grad_fn.name().rpartition("::")[2])

@@ -63,9 +63,12 @@ def split_index(index: Any, shape: Shape | None = None) -> tuple[Spec, list[Any]
 
     If the indexed shape is given, masks must match it: a wrong one might still give positions in range.
     """
+    given = index if type(index) is tuple else (index,)
+    if _BASIC.issuperset(map(type, given)):  # no arrays: usual in loops over time and in solvers
+        return tuple([_slice(one.start, one.stop, one.step) if type(one) is slice else one for one in given]), []
     spec: list[Any] = []
     arrays: list[Any] = []
-    parts = [part != 0 if is_byte_mask(part) else part for part in (index if type(index) is tuple else (index,))]
+    parts = [part != 0 if is_byte_mask(part) else part for part in given]
     for number, part in enumerate(parts):
         if type(part) is slice:
             spec.append(_slice(part.start, part.stop, part.step))

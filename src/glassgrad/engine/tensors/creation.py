@@ -46,7 +46,8 @@ def _to_array(data: Any, dtype: DType) -> Array:
         data = [part.lifted() if isinstance(part, Tensor) else part for part in data]
     if type(data) in INTERPRETERS:  # a Symbol during tracing
         return data if dtype is None else data.astype(dtype)
-    if str(getattr(data, "dtype", "")) == "torch.bfloat16":  # NumPy cannot read its numbers
+    # NumPy cannot read PyTorch's bfloat16. The text of a dtype takes longer than making a tensor.
+    if type(data) is not np.ndarray and str(getattr(data, "dtype", "")) == "torch.bfloat16":
         data = array_of(data)
     try:
         array: np.ndarray = np.asarray(base_class(data))

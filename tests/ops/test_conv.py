@@ -255,6 +255,10 @@ def test_infinities_stay_where_they_are(mode: str) -> None:
 def test_long_axes_are_resized_by_reading_neighbours() -> None:
     agree("interpolate", real(1, 2, 150), size=190, mode="linear")
     agree("interpolate", real(1, 2, 300), size=131, mode="linear", align_corners=True)
+    agree("interpolate", real(1, 2, 130, 3), scale_factor=(2, 3), mode="bilinear")  # evenly spaced, but for the borders
+    agree("interpolate", real(1, 1, 3, 140), size=(5, 210), mode="bicubic")  # unevenly spaced
+    agree("interpolate", real(1, 2, 130), size=61, mode="nearest")
+    agree("interpolate", real(1, 2, 4), size=200, mode="linear")  # many outputs read one input
 
 
 def test_pixels_and_channels() -> None:

@@ -77,6 +77,38 @@ def matrix_of(how: Resizing, dtype: Any) -> Array:
     return matrix.astype(dtype)
 
 
+_MOST_READERS, _MOST_RUNS = 16, 4
+
+
+@lru_cache(maxsize=256)
+def _readers(how: Resizing, neighbour: int) -> list[tuple[Any, Any]]:
+    """Return pairs (inputs, outputs): of each input the first output that reads it, then the second, and so on.
+
+    Evenly spaced places are slices, since NumPy copies for others; at the borders the spacing differs. If an input has
+    many readers, the only pair is all inputs and None: NumPy's sums of segments are faster then.
+    """
+    index = neighbours(how)[neighbour][0]
+    starts = np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
+    counts = np.diff(starts, append=len(index))
+    if counts.max() > _MOST_READERS:
+        return [(index[starts], None)]
+    pairs = []
+    for at in range(int(counts.max())):
+        outputs = starts[counts > at] + at
+        steps = np.diff(outputs)
+        cuts = np.flatnonzero(steps != np.median(steps)) + 1 if len(steps) else []
+        runs = np.split(outputs, cuts) if len(cuts) < _MOST_RUNS else [outputs]
+        pairs += [(_evenly(index[run]), _evenly(run)) for run in runs]
+    return pairs
+
+
+def _evenly(places: Array) -> Any:
+    """Return places as a slice if they are evenly spaced."""
+    step = int(places[1] - places[0]) if len(places) > 1 else 1
+    even = step > 0 and bool((np.diff(places) == step).all())
+    return slice(int(places[0]), int(places[-1]) + 1, step) if even else places
+
+
 # Up to this size, a product with the mostly zero matrix of weights is faster than reading neighbours one by one.
 DENSE = 128
 
@@ -123,11 +155,14 @@ def _resample_back(xp: ModuleType, g: Array, *, axis: int, how: Resizing) -> Arr
         return product
     out = xp.zeros((*g.shape[:axis], how.before, *g.shape[axis + 1 :]), g.dtype)
     lead = (slice(None),) * axis
-    for index, weight in neighbours(how):
+    for at, (index, weight) in enumerate(neighbours(how)):
         part = g if weight is None else g * _beside(xp.asarray(weight), g, axis)
-        starts = np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
-        # Outputs that read the same input are adjacent.
-        out[(*lead, index[starts])] += np.add.reduceat(part, starts, axis=axis)
+        for places, readers in _readers(how, at):
+            if readers is None:  # outputs that read the same input are adjacent
+                starts = np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
+                out[(*lead, places)] += np.add.reduceat(part, starts, axis=axis)
+            else:
+                out[(*lead, places)] += part[(*lead, readers)]
     return out
 
 

@@ -96,7 +96,7 @@ def _readers(how: Resizing, neighbour: int) -> list[tuple[Any, Any]]:
     for at in range(int(counts.max())):
         outputs = starts[counts > at] + at
         steps = np.diff(outputs)
-        cuts = np.flatnonzero(steps != np.median(steps)) + 1 if len(steps) else []
+        cuts: Array = np.flatnonzero(steps != np.median(steps)) + 1 if len(steps) else []
         runs = np.split(outputs, cuts) if len(cuts) < _MOST_RUNS else [outputs]
         pairs += [(_evenly(index[run]), _evenly(run)) for run in runs]
     return pairs

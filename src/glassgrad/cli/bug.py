@@ -9,12 +9,9 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glassgrad.errors import GlassgradError
-
-if TYPE_CHECKING:
-    from glassgrad.engine.tensor import Tensor
 
 _HEAD = """\
 ### The shortest program that shows it
@@ -82,9 +79,9 @@ def _is(found: float, expected: float) -> str:
 
 
 def _gradient() -> str:
-    from glassgrad.engine.public import tensor
+    import glassgrad as gg
 
-    w = tensor(2.0, requires_grad=True)
+    w = gg.tensor(2.0, requires_grad=True)
     (w * w * w).backward()
     assert w.grad is not None
     return _is(w.grad.item(), 12.0)
@@ -92,38 +89,36 @@ def _gradient() -> str:
 
 def _product() -> str:
     """Multiply matrices whose product is known: a 37 x 41 by a 41 x 43 one, which no vector divides."""
-    from glassgrad.engine.public import ones
+    import glassgrad as gg
 
-    return _is((ones(37, 41) @ ones(41, 43)).sum().item(), 37.0 * 41 * 43)
+    return _is((gg.ones(37, 41) @ gg.ones(41, 43)).sum().item(), 37.0 * 41 * 43)
 
 
 def _compiled(backend: str) -> Callable[[], str]:
     def check() -> str:
-        from glassgrad.compile import compile as compiled
-        from glassgrad.engine.public import ones
+        import glassgrad as gg
 
-        weight = ones(41, 43, requires_grad=True)
+        weight = gg.ones(41, 43, requires_grad=True)
 
-        def step(x: Tensor) -> object:
+        def step(x: gg.Tensor) -> gg.Tensor:
             weight.grad = None
             loss = (x @ weight).sum()
             loss.backward()
             assert weight.grad is not None
             return loss.detach() + weight.grad.sum()
 
-        return _is(compiled(step, backend=backend)(ones(37, 41)).item(), 2.0 * 37 * 41 * 43)
+        return _is(gg.compile(step, backend=backend)(gg.ones(37, 41)).item(), 2.0 * 37 * 41 * 43)
 
     return check
 
 
 def _file() -> str:
-    from glassgrad.engine.public import ones
-    from glassgrad.serialization import load, save
+    import glassgrad as gg
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "weights.safetensors"
-        save({"weights": ones(3)}, path)
-        return _is(load(path)["weights"].sum().item(), 3.0)
+        gg.save({"weights": gg.ones(3)}, path)
+        return _is(gg.load(path)["weights"].sum().item(), 3.0)
 
 
 CHECKS: dict[str, Callable[[], str]] = {

@@ -140,7 +140,7 @@ def install_torch() -> str:
 
 
 def install_peers() -> str:
-    """Install the libraries that benchmarks compare with, all at once or else those that can be had."""
+    """Install the libraries that benchmarks compare with: all in one call, or, if that fails, the available ones."""
     peers = [peer for peer in lists()["bench"] if re.split(r"[<>=!~ ]", peer)[0] != "torch"]
     print("installing the benchmarks' peers:", ", ".join(peers), flush=True)
     if pip(*peers, check=False):

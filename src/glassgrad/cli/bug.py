@@ -105,7 +105,8 @@ def _compiled(backend: str) -> Callable[[], str]:
             loss = (x @ weight).sum()
             loss.backward()
             assert weight.grad is not None
-            return loss.detach() + weight.grad.sum()
+            total: gg.Tensor = loss.detach() + weight.grad.sum()
+            return total
 
         return _is(gg.compile(step, backend=backend)(gg.ones(37, 41)).item(), 2.0 * 37 * 41 * 43)
 

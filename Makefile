@@ -61,6 +61,7 @@ format: $(DEV)
 	$(RUN) tools/examples.py
 	$(RUN) tools/stubs.py
 	$(RUN) -m ruff format .
+	$(RUN) tools/promise.py
 
 test: $(DEV) $(TORCH) lint
 	$(RUN) -m pytest $(ARGS)

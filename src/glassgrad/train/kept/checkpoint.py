@@ -26,6 +26,8 @@ _KEY = "glassgrad"
 FORMAT = 1
 """The format of these files. A version reads those up to its own; raise it only where an older one would misread."""
 
+_ENTRIES = {"format", "sha256", "rest"}
+
 _DEEPEST = 150
 """The deepest nesting that is read: states have a dozen levels, and recursive code can handle this many."""
 
@@ -72,7 +74,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply") from None
     if not isinstance(entry, dict) or not isinstance(entry.get("rest"), dict):
         raise errors.RUN_FOREIGN(path=path)
-    _check_format(path, entry.get("format", 1))  # the first version wrote no number
+    _check_format(path, entry)
     if _is_deeper(entry, _DEEPEST):
         raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply")
     if entry.get("sha256") != _checksum(arrays, entry["rest"]):
@@ -81,11 +83,14 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     return arrays, rest
 
 
-def _check_format(path: Path, given: object) -> None:
+def _check_format(path: Path, entry: dict[str, Any]) -> None:
+    given = entry.get("format", 1)  # 0.1 wrote no number
     if type(given) is not int or given < 1:
         raise errors.RUN_DAMAGED(path=path, reason="the number of its format is none")
     if given > FORMAT:
         raise RUN_NEWER(path=path, given=given, most=FORMAT)
+    if unknown := set(entry) - _ENTRIES:  # such as a damaged word "format", which the checksum does not cover
+        raise errors.RUN_DAMAGED(path=path, reason=f"it has an unknown entry {min(unknown)!r}")
 
 
 def _metadata(content: bytes) -> dict[str, str]:

@@ -174,3 +174,10 @@ def test_a_number_that_is_none_is_damage(kept: Path, given: object) -> None:
     forward(path, lambda entry: entry.update(format=given))
     with pytest.raises(errors.InputError, match="damaged"):
         recipe.Training(path).checkpoint.load()
+
+
+def test_an_entry_of_no_format_is_damage(kept: Path) -> None:
+    path = kept / "checkpoint.safetensors"
+    forward(path, lambda entry: entry.update(gormat=FORMAT))
+    with pytest.raises(errors.InputError, match="damaged: it has an unknown entry 'gormat'"):
+        recipe.Training(path).checkpoint.load()

@@ -1,4 +1,4 @@
-"""Set up `.venv` for one purpose and write its stamp: `python3 tools/bootstrap.py run|dev|docs|torch|bench|mutants`.
+"""Set up `.venv` for one purpose, and write its stamp: `bootstrap.py run|dev|docs|torch|bench|mutants|release`.
 
 The Makefile calls this when a stamp is older than pyproject.toml or constraints.txt. It uses only the standard library,
 because it runs before anything is installed. It handles three cases that a plain recipe would get wrong: two `make`s at
@@ -82,8 +82,20 @@ def pip(*arguments: str, check: bool = True) -> bool:
     return False
 
 
-# The extras of glassgrad for each purpose; the demo and the tests need the figures.
-EXTRAS = {"run": ("pictures",), "dev": ("pictures", "dev"), "docs": ("docs",), "mutants": ("mutants",)}
+# The extras and groups of pyproject.toml for each purpose; the demo and the tests need the figures.
+EXTRAS = {
+    "run": ("pictures",),
+    "dev": ("pictures", "dev"),
+    "docs": ("docs",),
+    "mutants": ("mutants",),
+    "release": ("release",),
+}
+
+
+def lists() -> dict[str, list[str]]:
+    """The packages of every extra and group."""
+    pyproject = tomllib.loads(INPUTS[0].read_text())
+    return {**pyproject["project"]["optional-dependencies"], **pyproject["dependency-groups"]}
 
 
 def install_project(extras: tuple[str, ...]) -> None:
@@ -93,7 +105,7 @@ def install_project(extras: tuple[str, ...]) -> None:
     """
     print(f"installing glassgrad[{','.join(extras)}] into .venv (first time: a minute or two)", flush=True)
     project = tomllib.loads(INPUTS[0].read_text())["project"]
-    pip(*project["dependencies"], *[one for extra in extras for one in project["optional-dependencies"][extra]])
+    pip(*project["dependencies"], *[one for extra in extras for one in lists()[extra]])
     pip(*BACKEND)
     pip("--no-build-isolation", "--no-deps", "-e", str(ROOT))
 
@@ -129,8 +141,7 @@ def install_torch() -> str:
 
 def install_peers() -> str:
     """Install the libraries that benchmarks compare with: all in one call, or, if that fails, the available ones."""
-    extras = tomllib.loads(INPUTS[0].read_text())["project"]["optional-dependencies"]["bench"]
-    peers = [peer for peer in extras if re.split(r"[<>=!~ ]", peer)[0] != "torch"]
+    peers = [peer for peer in lists()["bench"] if re.split(r"[<>=!~ ]", peer)[0] != "torch"]
     print("installing the benchmarks' peers:", ", ".join(peers), flush=True)
     if pip(*peers, check=False):
         return "all peers installed"

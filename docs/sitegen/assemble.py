@@ -32,7 +32,18 @@ MADE = {
 # The order in the column on the left: (heading, pages). Every other page of docs/ comes under `MORE`, by its name.
 MORE = "More guides"
 NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("First steps", ("install", "quickstart", "from_pytorch", "which_function", "gallery")),
+    (
+        "First steps",
+        (
+            "first_hour",
+            "install",
+            "quickstart",
+            "from_pytorch",
+            "which_function",
+            "gallery",
+            "when_to_use_something_else",
+        ),
+    ),
     ("Training", ("data", "training", "distributed", "precision", "models", "onnx", "ecosystem", "report")),
     ("When it does not train", ("doctor", "findings", "watching_gradients", "drawing")),
     (
@@ -42,7 +53,10 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Lessons", ("lessons/index",)),
     (MORE, ("types",)),
     ("Reference", ("api/index", "ops", "layers", "messages", "environment", "glossary")),
-    ("Inside", ("compiler", "architecture", "adr/README", "measured", "contributing", "changelog")),
+    (
+        "Inside",
+        ("compiler", "architecture", "adr/README", "measured", "stability", "contributing", "release", "changelog"),
+    ),
 )
 # Folders whose index page leads to the others in it; a decision is listed by its number, a lesson too.
 FOLDERS = {"lessons/index": "lessons", "adr/README": "adr"}

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-EXTRAS = PROJECT["project"]["optional-dependencies"]
+EXTRAS = {**PROJECT["project"]["optional-dependencies"], **PROJECT["dependency-groups"]}
 ASKED_FOR = [*PROJECT["project"]["dependencies"], *(entry for extra in EXTRAS.values() for entry in extra)]
 
 

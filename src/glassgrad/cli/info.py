@@ -16,11 +16,19 @@ from glassgrad import errors
 
 def info(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    bug: Annotated[
+        bool, typer.Option("--bug", help="Print a report to fill in, with checks of the installation.")
+    ] = False,
 ) -> int:
     """Show the facts for a bug report: versions, processor, BLAS, compiler and cache."""
     facts = collected()
     if json:
         print(text_format.dumps(facts, indent=1))
+        return 0
+    if bug:
+        from glassgrad.cli.bug import report
+
+        print(report(facts))
         return 0
     for heading, values in facts.items():
         print(heading)

@@ -75,6 +75,10 @@ class NonLeafGradWarning(UserWarning):
     """`.grad` was read on a non-leaf tensor that does not retain it."""
 
 
+class RemovalWarning(FutureWarning):
+    """A name is deprecated; a later version removes it. A `FutureWarning`, which Python shows by default."""
+
+
 class IdleStepWarning(UserWarning):
     """An optimizer's step changed nothing, because no parameter had a gradient."""
 

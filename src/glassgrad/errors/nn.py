@@ -11,6 +11,7 @@ from glassgrad.errors.kinds import (
     KindError,
     Message,
     MissingError,
+    RemovalWarning,
     ShapeError,
 )
 
@@ -230,6 +231,11 @@ PARAMETRIZED_DIFFERS = Message(
 MISSING_NAME = Message(
     MissingError,
     "{module} has no {name!r}.{nearest}",
+)
+
+DEPRECATED = Message(
+    RemovalWarning,
+    "{name} is deprecated since glassgrad {since} and will be removed in {removed_in}; write {instead}",
 )
 
 

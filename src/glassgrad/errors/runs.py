@@ -67,6 +67,10 @@ RUN_LOCKED = Message(InputError, "{path} is being trained by another process")
 RUN_FOREIGN = Message(InputError, "{path} was not written by glassgrad's training: it has no description of a run")
 RUN_FILE = Message(InputError, "{path} holds no weights; give the directory of a run, or its model.safetensors instead")
 RUN_DAMAGED = Message(InputError, "{path} is damaged: {reason}")
+RUN_NEWER = Message(
+    InputError,
+    "{path} was written by a newer glassgrad, in format {given}; this version reads up to format {most}: update glassgrad",
+)
 RUN_CHANGED = Message(
     InputError, "{name} of a run cannot change: it began with {before}, given {after}; start a new run instead"
 )

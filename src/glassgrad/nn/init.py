@@ -6,13 +6,13 @@ Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassgrad.base import documents
+from glassgrad.base.deprecation import deprecate
 from glassgrad.engine.random import Generator, _normal, _rng, _uniform
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
@@ -286,13 +286,14 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 if not TYPE_CHECKING:
     _absent = getter(__name__)
+    _OLD_SPELLING = deprecate("nn.init.{name}", instead="nn.init.{name}_", since="1.0", removed_in="2.0")
 
     def __getattr__(name: str) -> Any:
         """Find PyTorch's older spellings, such as `kaiming_normal` for `kaiming_normal_`."""
         current = globals().get(f"{name}_")
         if current is None or name.startswith("_"):
             return _absent(name)
-        warnings.warn(f"nn.init.{name} is now nn.init.{name}_", FutureWarning, stacklevel=2)
+        _OLD_SPELLING.warn(name=name)
         return current
 
 

@@ -16,8 +16,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import reduction
-from multiprocessing.resource_sharer import DupFd
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -25,6 +24,9 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.node import describe
 from glassgrad.engine.tensor import Tensor
+
+if TYPE_CHECKING:
+    from multiprocessing.resource_sharer import DupFd  # Windows has none
 
 _ALIGNED = 64  # bytes: a cache line, and what native code asks of an array
 

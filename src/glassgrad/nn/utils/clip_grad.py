@@ -11,6 +11,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.deprecation import deprecated
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import elementwise as ew
@@ -129,6 +130,7 @@ def clip_grad_norm_(
     return make(total, None, False)
 
 
+@deprecated("nn.utils.clip_grad_norm", instead="nn.utils.clip_grad_norm_", since="1.0", removed_in="2.0")
 def clip_grad_norm(
     parameters: Iterable[Tensor] | Tensor,
     max_norm: float,
@@ -147,7 +149,6 @@ def clip_grad_norm(
         ...     gg.nn.utils.clip_grad_norm([w], 1.0)
         tensor(10.)
     """
-    warnings.warn("clip_grad_norm is the old name of clip_grad_norm_", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

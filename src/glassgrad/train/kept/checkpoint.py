@@ -16,11 +16,17 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.data.atomic import write_atomically
 from glassgrad.errors.packages import needed
+from glassgrad.errors.runs import RUN_NEWER
 
 Array = np.ndarray
 
 _KEY = "glassgrad"
 """The only key of the header's metadata; safetensors would write two of them in random order."""
+
+FORMAT = 1
+"""The format of these files. A version reads those up to its own; raise it only where an older one would misread."""
+
+_ENTRIES = {"format", "sha256", "rest"}
 
 _DEEPEST = 150
 """The deepest nesting that is read: states have a dozen levels, and recursive code can handle this many."""
@@ -43,7 +49,7 @@ def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) 
 
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     rest = json.loads(json.dumps(rest))  # in the form that is read back: numeric keys become text, also for sorting
-    entry = {"sha256": _checksum(arrays, rest), "rest": rest}
+    entry = {"format": FORMAT, "sha256": _checksum(arrays, rest), "rest": rest}
     write_atomically(path, save(arrays, metadata={_KEY: json.dumps(entry)}))
 
 
@@ -68,12 +74,23 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply") from None
     if not isinstance(entry, dict) or not isinstance(entry.get("rest"), dict):
         raise errors.RUN_FOREIGN(path=path)
+    _check_format(path, entry)
     if _is_deeper(entry, _DEEPEST):
         raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply")
     if entry.get("sha256") != _checksum(arrays, entry["rest"]):
         raise errors.RUN_DAMAGED(path=path, reason="its checksum does not match its content")
     rest: dict[str, Any] = entry["rest"]
     return arrays, rest
+
+
+def _check_format(path: Path, entry: dict[str, Any]) -> None:
+    given = entry.get("format", 1)  # 0.1 wrote no number
+    if type(given) is not int or given < 1:
+        raise errors.RUN_DAMAGED(path=path, reason="the number of its format is none")
+    if given > FORMAT:
+        raise RUN_NEWER(path=path, given=given, most=FORMAT)
+    if unknown := set(entry) - _ENTRIES:  # such as a damaged word "format", which the checksum does not cover
+        raise errors.RUN_DAMAGED(path=path, reason=f"it has an unknown entry {min(unknown)!r}")
 
 
 def _metadata(content: bytes) -> dict[str, str]:

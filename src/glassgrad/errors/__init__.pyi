@@ -164,8 +164,15 @@ from glassgrad.errors.distributions import TRANSFORM_NO_INVERSE as TRANSFORM_NO_
 from glassgrad.errors.doctor import BISECT_NOTHING as BISECT_NOTHING
 from glassgrad.errors.doctor import CHECK_BATCH as CHECK_BATCH
 from glassgrad.errors.doctor import CHECK_TARGETS as CHECK_TARGETS
+from glassgrad.errors.doctor import DOCTOR_DEEPER_RUN as DOCTOR_DEEPER_RUN
 from glassgrad.errors.doctor import DOCTOR_NAN_RUN as DOCTOR_NAN_RUN
 from glassgrad.errors.doctor import DOCTOR_NO_SCRIPT as DOCTOR_NO_SCRIPT
+from glassgrad.errors.doctor import LINT_NOTHING as LINT_NOTHING
+from glassgrad.errors.doctor import LINT_NO_FILE as LINT_NO_FILE
+from glassgrad.errors.doctor import LINT_NO_NOTEBOOK as LINT_NO_NOTEBOOK
+from glassgrad.errors.doctor import LINT_NO_RULE as LINT_NO_RULE
+from glassgrad.errors.doctor import LINT_NO_SCRIPT as LINT_NO_SCRIPT
+from glassgrad.errors.doctor import LINT_UNREADABLE as LINT_UNREADABLE
 from glassgrad.errors.doctor import MONITOR_EVERY as MONITOR_EVERY
 from glassgrad.errors.doctor import MONITOR_FOREIGN as MONITOR_FOREIGN
 from glassgrad.errors.doctor import MONITOR_LOGGER as MONITOR_LOGGER
@@ -288,6 +295,7 @@ from glassgrad.errors.kinds import NonLeafGradWarning as NonLeafGradWarning
 from glassgrad.errors.kinds import ProcessError as ProcessError
 from glassgrad.errors.kinds import ProcessExitedError as ProcessExitedError
 from glassgrad.errors.kinds import ProcessRaisedError as ProcessRaisedError
+from glassgrad.errors.kinds import RemovalWarning as RemovalWarning
 from glassgrad.errors.kinds import ShapeError as ShapeError
 from glassgrad.errors.launch import LAUNCH_COUNT as LAUNCH_COUNT
 from glassgrad.errors.launch import LAUNCH_NO_COUNT as LAUNCH_NO_COUNT
@@ -368,6 +376,7 @@ from glassgrad.errors.nn import CLOSURE_NEEDED as CLOSURE_NEEDED
 from glassgrad.errors.nn import CONTAINER_ENTRY as CONTAINER_ENTRY
 from glassgrad.errors.nn import CONTAINER_KEY as CONTAINER_KEY
 from glassgrad.errors.nn import CTC_SIZES as CTC_SIZES
+from glassgrad.errors.nn import DEPRECATED as DEPRECATED
 from glassgrad.errors.nn import EMBEDDING_INDEX as EMBEDDING_INDEX
 from glassgrad.errors.nn import EMBEDDING_KIND as EMBEDDING_KIND
 from glassgrad.errors.nn import EMPTY_PARAMETERS as EMPTY_PARAMETERS
@@ -513,6 +522,7 @@ from glassgrad.errors.runs import RUN_FOREIGN as RUN_FOREIGN
 from glassgrad.errors.runs import RUN_GREW as RUN_GREW
 from glassgrad.errors.runs import RUN_LOCKED as RUN_LOCKED
 from glassgrad.errors.runs import RUN_MISSING as RUN_MISSING
+from glassgrad.errors.runs import RUN_NEWER as RUN_NEWER
 from glassgrad.errors.runs import RUN_NOT_EMPTY as RUN_NOT_EMPTY
 from glassgrad.errors.runs import RUN_NOT_SAVED as RUN_NOT_SAVED
 from glassgrad.errors.runs import RUN_NOT_WRITABLE as RUN_NOT_WRITABLE

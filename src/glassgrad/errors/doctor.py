@@ -82,7 +82,9 @@ BISECT_NOTHING = Message(
     "bisect saw nothing to compare in {runs}: no op on tensors, and no tensor or number returned.\n"
     "Next: give it functions that compute with glassgrad or PyTorch, on variables or arguments that they name.",
 )
-LINT_NOTHING = Message(InputError, "glassgrad lint expects scripts, notebooks or folders.\nNext: glassgrad lint {example}")
+LINT_NOTHING = Message(
+    InputError, "glassgrad lint expects scripts, notebooks or folders.\nNext: glassgrad lint {example}"
+)
 LINT_NO_FILE = Message(InputError, "there is no file or folder {path}")
 LINT_NO_SCRIPT = Message(InputError, "{path} is no script: its name ends neither in .py nor in .ipynb")
 LINT_NO_NOTEBOOK = Message(InputError, "not readable as a notebook: it has no list of {missing}")

@@ -15,9 +15,9 @@ class Rows:
         >>> import numpy as np
         >>> rows = Rows()
         >>> rows.train(np.eye(4))
-        >>> rows.held(np.eye(4)[:3])
+        >>> rows.held(np.eye(5)[1:, :4])
         >>> rows.shared()
-        (3, 3)
+        (3, 4)
     """
 
     def __init__(self) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.graphs.graph import LEAF, Graph
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
-WORSE = 1.5
+WORSE, EMBEDDED = 1.3, 1.5
 """A first loss above log K by this factor comes from large, wrong outputs; the usual layers begin at most at 1.2 times
-log K, embeddings of deviation 1 at most at 1.45 times."""
+log K, those behind embeddings of deviation 1 at most at 1.45 times (`EMBEDDED`)."""
 RISEN, LEAP, SPIKE, FEW = 1.5, 5.0, 3.0, 4
 OVERFITTED, LOST = 1.3, 2.0
 """The held-out loss relative to its least value: above the first, an info; above the second, a warning."""
@@ -26,6 +26,7 @@ APART, CARRIED = 0.25, 0.3
 UNDERFITTED = 0.5
 """A share of the loss of a constant guess; `STILL`: the change over two fifths of the run that counts as none."""
 STILL = 0.1
+_EMBEDDING = frozenset({"embedding", "take", "getitem", "index_select"})
 _LEAST = 1e-12  # a lower loss has underflowed and cannot be a divisor
 
 
@@ -69,12 +70,14 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
     if not run.labels or not len(curve) or run.labels[0][1].classes < 2:
         return
     expected = math.log(run.labels[0][1].classes)
-    if curve[0, 0] == 0 and not _scaled(run.graph) and math.isfinite(curve[0, 1]) and curve[0, 1] > WORSE * expected:
+    embedded = run.graph is not None and any(op.name in _EMBEDDING and LEAF in op.parents for op in run.graph.ops)
+    limit = (EMBEDDED if embedded else WORSE) * expected
+    if curve[0, 0] == 0 and not _scaled(run.graph) and math.isfinite(curve[0, 1]) and curve[0, 1] > limit:
         what = (
             f"the first loss is {curve[0, 1]:.4g}; a constant guess has {expected:.4g} "
             f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong"
         )
-        yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), threshold=WORSE * expected)
+        yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), threshold=limit)
 
 
 def _scaled(graph: Graph | None) -> bool:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks all`, or some of w1-w13, names, overhead, ops, wild and others: run and print."""
+"""`python -m benchmarks all`, or some of w1-w13, names, overhead, ops, wild, doctor-world and others: run, print."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from benchmarks import (
+    doctor_world,
     generation,
     gpt2,
     harness,
@@ -33,11 +34,18 @@ OTHERS = {
     "ops": ops,
     "trainer": trainer,
     "doctor": watching,
+    "doctor-world": doctor_world,
     "nan": nan_checks,
     "generate": generation,
     "gpt2": gpt2,
     "wild": wild,
 }
+
+
+HALVED = frozenset({"wild", "doctor-world"})
+"""Those with a half that is kept aside."""
+UNTIMED = frozenset({"doctor-world"})
+"""Those that measure no time, and are left out of `all`."""
 
 
 def arguments() -> argparse.Namespace:
@@ -64,14 +72,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--aside",
         action="store_true",
-        help="wild: the odd seeds, which are held out; without this option the even ones, which may guide the work",
+        help="wild: the odd seeds, held out; doctor-world: the half kept aside; without it what may guide the work",
     )
+    parser.add_argument("--words", nargs="*", default=[], help="doctor-world: programs whose names hold one of these")
     options = parser.parse_args()
     known = {"all", *WORKLOADS, *OTHERS}
     if unknown := [name for name in options.what if name not in known]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     if "all" in options.what:
-        options.what = [*WORKLOADS, *OTHERS]
+        options.what = [one for one in (*WORKLOADS, *OTHERS) if one not in UNTIMED]
     options.peers = [name.strip() for name in options.peers.split(",")] if options.peers else []
     for name in options.what:
         try:
@@ -122,6 +131,8 @@ def own_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """The options that only this measurement has."""
     if name == "ops":
         return {"chosen": options.peers, "within": options.within}
+    if name == "doctor-world":
+        return {"aside": options.aside, "words": options.words}
     if name == "wild":
         return {"seed": options.seed, "count": options.count, "aside": options.aside}
     return {}
@@ -139,7 +150,7 @@ def main() -> int:
     fine = True
     for name in options.what:
         quiet.wait_for_quiet(options.wait)
-        aside = " --aside" if name == "wild" and options.aside else ""
+        aside = " --aside" if name in HALVED and options.aside else ""
         command = f"python -m benchmarks {name}{extra}{aside}"
         if name in WORKLOADS:
             fine &= measure(WORKLOADS[name], options, command)
@@ -148,11 +159,13 @@ def main() -> int:
                 threads=options.threads, rounds=options.rounds, **own_options(name, options)
             )
             print(f"\n{title}\n{text}", flush=True)
-            if may_write(options, text):
+            if options.write and name == "doctor-world":
+                doctor_world.write(text, command, options.aside)
+            elif may_write(options, text):
                 key = f"{name}{aside.replace(' --', '-')}"  # the two halves of the seeds stand beside each other
                 results.write_section(key, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")
                 results.record(key, data)
-    if options.write:
+    if options.write and not UNTIMED.issuperset(options.what):
         results.write_bars()
         results.write_summary()
     if options.write and (path := picture.draw()):

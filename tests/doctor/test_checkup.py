@@ -184,6 +184,10 @@ def root_of_zero(lib: Any) -> Any:
     return module(lib, lambda net, x: lib.sqrt(lib.relu(net.first(x)))), (X, Y), entropy(lib)
 
 
+def power_of_zero(lib: Any) -> Any:
+    return module(lib, lambda net, x: lib.relu(net.first(x)) ** 0.3), (X, Y), entropy(lib)
+
+
 def division(lib: Any) -> Any:
     return module(lib, lambda net, x: net.last(net.first(x)) / lib.relu(net.first(x))[:, :3]), (X, Y), entropy(lib)
 
@@ -217,6 +221,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "activation before its loss": (sigmoid_twice, r"probability already \(sigmoid at .*test_checkup.py:\d+\)"),
     "logarithm of what can reach 0": (log_of_raw, "log of -0.* is NaN"),
     "root of 0": (root_of_zero, "the operand of sqrt is 0"),
+    "power of 0": (power_of_zero, "a power between 0 and 1 is taken of 0"),
     "division by 0": (division, "the divisor is 0 in places"),
     "broadcast in the loss": (crossed, r"predictions \(32, 1\) and targets \(32,\) makes 32 x 32 numbers"),
     "sigmoids too deep": (vanishing, "12 sigmoids lie between the first layer and the loss"),

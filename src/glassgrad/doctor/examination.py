@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 import numpy as np
@@ -21,6 +21,7 @@ from glassgrad.doctor.deeper.taken import Given
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer, Tensor
+from glassgrad.doctor.parts import Parts
 from glassgrad.doctor.reports.checkup_wording import facts_lines
 from glassgrad.doctor.reports.wording import lines
 from glassgrad.doctor.restoring.set_aside import aside
@@ -45,6 +46,7 @@ class Examination:
         leaks: examples whose output changes, in evaluation, when another example of the batch does; -1 if unknown.
         curvature: the loss's curvature along its gradient; plain SGD with a rate above 2 / curvature goes uphill.
         noise_scale: the batch size at which noise and signal of the gradient are equal (McCandlish et al. 2018).
+        parts: what only a watched run tells of the model's parts, so without facts here.
         findings: those of the rules, errors first.
         outcomes: those of the two experiments about a symptom without a known cause; None if none were asked for.
 
@@ -64,6 +66,7 @@ class Examination:
     leaks: int = -1
     curvature: float = math.nan
     noise_scale: float = math.nan
+    parts: Parts = field(default_factory=Parts)
     findings: tuple[Finding, ...] = ()
     outcomes: tuple[Outcome, ...] | None = None
 

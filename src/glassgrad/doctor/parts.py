@@ -14,12 +14,14 @@ class Outside:
         held_in: "list", "dict", "tuple" or "set" for an attribute of the model, "module" or "parameter" for a variable.
         count: the number of their elements.
         where: the user's line that assigns it.
+        twice: the user's line that gave an optimizer the parameters of another instead; empty if none did.
     """
 
     name: str
     held_in: str
     count: int
     where: str
+    twice: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,19 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Padding:
+    """Padding that the loss reaches: the embedding it enters, the token, whether the embedding knows of it.
+
+    `counted` tells whether the loss has the filler among its targets.
+    """
+
+    name: str
+    filler: int
+    by_index: bool
+    counted: bool
+
+
+@dataclass(frozen=True)
 class Parts:
     """These facts about a run.
 
@@ -54,12 +69,25 @@ class Parts:
         trainable: the number of trainable elements; `elements`: of all elements.
         trainable_tensors, trainable_axes: the number of the tensors that they are in, and the most axes of one.
         frozen_at: the user's line that freezes.
+        thawed: parameters that were frozen when training began, and are not now.
         statistics: normalisations with poor running statistics.
         readings: recurrent layers that are read at their beginning.
         thrown: backward passes whose gradients were gone before a step used them, of `passes` passes.
         clips: rounds in which gradients were clipped before the backward pass alone, of `rounds` with a clip.
         same, varied: sampled steps in which all outputs were equal for unequal inputs, and the others.
         zeros: for each of these, the share of outputs that are exactly 0.
+        files: the user's files that may hold the model.
+        padding: padding that the loss reaches, None without any.
+        leaks: whether outputs depend on tokens that are their targets.
+        carried: recurrent layers that begin with the state of an earlier batch.
+        against: whether the loss passes through a model that another optimizer trains.
+        alone: whether the program has one optimizer only.
+        seeds: how often one seed was set again after the first step.
+        shared, held: examples of passes without gradients that were trained on too, and their number.
+        held_calls: the number of these passes.
+        dropouts: (module, probability, the user's line) of dropouts that leave nearly nothing.
+        copies: (variable, the user's line) of copies of the model that still have its first weights.
+        bad: (op, the user's line) of the first loss whose target or weight is not finite.
     """
 
     outside: tuple[Outside, ...] = ()
@@ -72,6 +100,7 @@ class Parts:
     trainable_axes: int = 0
     elements: int = 0
     frozen_at: str = ""
+    thawed: tuple[str, ...] = ()
     statistics: tuple[Statistics, ...] = ()
     readings: tuple[Reading, ...] = ()
     thrown: int = 0
@@ -81,3 +110,16 @@ class Parts:
     same: int = 0
     varied: int = 0
     zeros: tuple[float, ...] = ()
+    files: tuple[str, ...] = ()
+    padding: Padding | None = None
+    leaks: bool = False
+    carried: tuple[str, ...] = ()
+    against: bool = False
+    alone: bool = True
+    seeds: int = 0
+    shared: int = 0
+    held: int = 0
+    held_calls: int = 0
+    dropouts: tuple[tuple[str, float, str], ...] = ()
+    copies: tuple[tuple[str, str], ...] = ()
+    bad: tuple[str, str] | None = None

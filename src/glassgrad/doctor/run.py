@@ -111,6 +111,7 @@ class Run:
         unseen: what was not inspected, and why, in words.
         parts: what the parts of the model do beside their gradients.
         examples: (inputs, class numbers) of sampled steps, at most a few hundred rows each.
+        pairs: (inputs, targets) of sampled steps whose loss is a squared error.
 
     Example:
         >>> import glassgrad as gg
@@ -137,6 +138,7 @@ class Run:
     unseen: tuple[str, ...] = ()
     parts: Parts = field(default_factory=Parts)
     examples: tuple[tuple[Array, Array], ...] = ()
+    pairs: tuple[tuple[Array, Array], ...] = ()
 
     @property
     def noise_scale(self) -> float:

@@ -12,6 +12,9 @@ from glassgrad.doctor.library import Module, words
 
 CONSTANT_INITS = words("zeros_ ones_ constant_ fill_ zero_ zeros ones full")
 """Functions that give every weight one value."""
+DROPOUTS = words("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout")
+FUNCTIONS = words("F functional nn.functional torch.nn.functional torch gg")
+CUTS = words("detach item numpy tolist argmax no_grad")
 
 
 def files_of(model: Module, file: str) -> list[str]:
@@ -82,6 +85,81 @@ def freezing(files: Iterable[str]) -> str:
     return _first(files, freezes)
 
 
+def calling_method(name: str, files: Iterable[str]) -> str:
+    """Return the first line that calls a method without arguments, such as "eval"; empty if none does."""
+    return _first(
+        files,
+        lambda node: (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == name
+            and not node.args
+        ),
+    )
+
+
+def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
+    """Return the lines that call a function of dropout which drops always, and whether they say so themselves."""
+
+    def says(node: ast.AST) -> bool | None:
+        if not isinstance(node, ast.Call) or _called(node) not in DROPOUTS or len(node.args) > 2:
+            return None
+        if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) not in FUNCTIONS:
+            return None  # a module of that name
+        told = [one.value for one in node.keywords if one.arg in {"training", None}]
+        if not told:
+            return False
+        return True if isinstance(told[0], ast.Constant) and told[0].value is True else None
+
+    files = list(files)
+    found = dict.fromkeys(_lines(files, lambda node: says(node) is False), False)
+    found |= dict.fromkeys(_lines(files, lambda node: says(node) is True), True)
+    return list(found.items())
+
+
+def cutting(files: Iterable[str]) -> str:
+    """Return the first line that cuts a value off its history in a function that computes one; empty if none does.
+
+    Calls of `detach`, `item`, `numpy`, `tolist`, `argmax` and `no_grad` within a `forward` or an `__init__` count.
+    """
+
+    def cuts(node: ast.AST) -> bool:
+        return (isinstance(node, ast.Call) and _called(node) in CUTS) or (
+            isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load)
+        )
+
+    return _first(files, lambda node: isinstance(node, ast.expr) and cuts(node), within=("forward", "__init__"))
+
+
+def cut_terms(place: str, files: Iterable[str]) -> str:
+    """Return the line that cuts off a value which the statement at a line ("file.py:12") adds; empty if none does."""
+    for file in files:
+        tree = provenance.tree_of(file)
+        nodes = list(ast.walk(tree)) if tree is not None else []
+        short = provenance.shorten(file)
+        made: dict[str, ast.Assign | ast.AugAssign] = {}
+        for node in nodes:
+            if isinstance(node, ast.Assign | ast.AugAssign):
+                made |= {one.id: node for one in _targets(node) if isinstance(one, ast.Name)}
+        here = [node for node in nodes if isinstance(node, ast.stmt) and f"{short}:{node.lineno}" == place]
+        for node in here:
+            waiting, seen = _names(node), set()
+            while waiting:
+                name = waiting.pop()
+                cause = made.get(name)
+                if name in seen or cause is None or cause is node:
+                    continue
+                seen.add(name)
+                if any(isinstance(one, ast.Call) and _called(one) in CUTS for one in ast.walk(cause.value)):
+                    return f"{short}:{cause.lineno}"
+                waiting += _names(cause.value)
+    return ""
+
+
+def _names(node: ast.AST) -> list[str]:
+    return [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+
+
 def _called(node: ast.Call) -> str:
     function = node.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
@@ -95,16 +173,19 @@ def _targets(node: ast.AST) -> Iterator[ast.expr]:
         yield node.target
 
 
-def _lines(files: Iterable[str], wanted: Callable[[ast.AST], bool]) -> Iterator[str]:
+def _lines(files: Iterable[str], wanted: Callable[[ast.AST], bool], within: tuple[str, ...] = ()) -> Iterator[str]:
     for file in files:
         tree = provenance.tree_of(file)
-        nodes = ast.walk(tree) if tree is not None else ()
+        nodes: Iterable[ast.AST] = ast.walk(tree) if tree is not None else ()
+        if within:
+            functions = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name in within]
+            nodes = [inner for function in functions for inner in ast.walk(function)]
         found = [node.lineno for node in nodes if isinstance(node, ast.stmt | ast.expr) and wanted(node)]
         yield from (f"{provenance.shorten(file)}:{line}" for line in sorted(found))
 
 
-def _first(files: Iterable[str], wanted: Callable[[ast.AST], bool]) -> str:
-    return next(_lines(files, wanted), "")
+def _first(files: Iterable[str], wanted: Callable[[ast.AST], bool], within: tuple[str, ...] = ()) -> str:
+    return next(_lines(files, wanted, within), "")
 
 
 def _last(files: Iterable[str], wanted: Callable[[ast.AST], bool]) -> str:

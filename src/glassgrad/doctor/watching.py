@@ -34,9 +34,9 @@ from glassgrad.doctor.run import Calls, Run, here
 from glassgrad.doctor.setup import options_of, setup_of, stochastic
 
 _FIRST_CALLS = 60
-_LEFTOVERS = 8
-"""The number of first steps, sampled or not, in which the watch looks for gradients that the last step used."""
-_GRAPHS = 2  # sampled steps whose graph is read; the graphs of later steps are the same
+_LEFTOVERS = 8  # first steps, sampled or not, in which the watch looks for gradients that the last step used
+_GRAPHS = 2  # sampled steps whose graph is kept; the graphs of later steps are the same
+_LOOKED = 12  # sampled steps whose graph is read for its targets, where activations are looked at
 _MOST_SAMPLES = 2_000
 
 
@@ -72,7 +72,8 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         self._leftovers = Leftovers(self._named, self.optimizers, self._preset, self.heard)
         self._schedule = Schedule(self._preset, every)
         looks = self._preset.activations
-        self._forward = ForwardWatch(inner, self._schedule) if looks else None
+        self._structure = Structure(inner, self.optimizers, self._named, self.heard)
+        self._forward = ForwardWatch(inner, self._schedule, self._structure.lookers) if looks else None
         self._dead = DeadUnits(inner, self._schedule, library.is_torch_compiled(model)) if looks else None
         self._guard = guard_of(model, self.optimizers, inf=inf, allow=allow) if nan or inf else None
         self._observer = observer_of(model, self.optimizers, self, self._guard)
@@ -89,9 +90,6 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         self._batch = float("nan")
         self._inputs: tuple[Facts, ...] | None = None
         self._setup = setup_of(model, self.optimizers)
-        self._structure = Structure(inner, self.optimizers, self._named, self.heard)
-        if self._forward is not None:
-            self._forward.readings = self._structure.readings
 
     # --- the block ---
 
@@ -155,6 +153,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             dead={} if self._dead is None else self._dead.found(self.calls.steps),
             parts=self._structure.facts(),
             examples=tuple(self._structure.examples),
+            pairs=tuple(self._structure.pairs),
         )
 
     @property
@@ -195,6 +194,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         if not library.is_recording(self.model):
             if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
                 self.calls.training.append((self.calls.steps, here()))
+            self._structure.held(args)
             return
         self._call("F")
         if self.sampling:
@@ -224,7 +224,8 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         return False
 
     def _look_at_graph(self, loss: Tensor) -> None:
-        graph = self._observer.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
+        few = len(self._samples) < (_GRAPHS if self._forward is None else _LOOKED)
+        graph = self._observer.graph(loss) if few or self._labels else None
         if graph is not None:
             self._pending_graph = graph
 
@@ -245,7 +246,8 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
                 self.calls.sites.setdefault("loss", site)
         for labels in [op.labels for op in graph.losses() if op.labels is not None][:1]:
             self._labels.append((self.calls.steps, labels))
-            self._structure.learns(labels.values)
+            self._structure.learns(labels)
+        self._structure.compares(graph)
 
     def left(self) -> None:
         """Measure the gradients of a sampled step, after its backward pass."""
@@ -278,9 +280,6 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         sample.values["rate"] = options_of(optimizer).get("lr", np.nan)
         sample.values["batch"] = self._batch
         self._sampler.before()
-        self._look_at_modes()
-
-    def _look_at_modes(self) -> None:
         resting = tuple(name for name, module in stochastic(self.model) if not getattr(module, "training", True))
         if resting:
             self.calls.evaluating.append((self.calls.steps, resting))
@@ -295,6 +294,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             with self._schedule:
                 self._sampler.after(self._sample)
                 self._close_sample()
+                self._structure.stepped()
         self._end_step()
 
     def hands_off(self, args: Args) -> None:
@@ -433,7 +433,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         assert sample is not None
         if self._forward is not None and self._dead is not None:
             self._dead.sampled(self._forward.alive())
-            self._structure.readings.end_pass()
+            self._structure.end_pass()
             sample.activations = self._forward.take()
         if (loss := self.losses.of(sample.step)) is not None:
             sample.values["loss"] = loss

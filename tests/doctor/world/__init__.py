@@ -10,11 +10,11 @@ from pathlib import Path
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.script import run_script
-from tests.doctor.world import known, missed, variants
+from tests.doctor.world import fitting, known, missed, variants
 from tests.doctor.world.program import Program
 
 FAULTS = (*known.PROGRAMS, *missed.PROGRAMS)
-PROGRAMS = (*FAULTS, *variants.PROGRAMS)
+PROGRAMS = (*FAULTS, *variants.PROGRAMS, *fitting.PROGRAMS)
 
 
 def found_in(text: str, folder: Path) -> list[Finding]:
@@ -41,5 +41,7 @@ def judged(program: Program, library: str, folder: Path) -> tuple[list[Finding],
     """Return the findings of a program, whether they name its cause, and the alarms about its twin."""
     text, lines = program.faulty(library)
     found = found_in(text, folder)
-    alarms = [one for one in found_in(program.healthy(library), folder) if one.severity != "info"]
+    beside = folder / "twin"  # a file of its own, since lines of a file are read once
+    beside.mkdir()
+    alarms = [one for one in found_in(program.healthy(library), beside) if one.severity != "info"]
     return found, names_cause(program, found, lines), alarms

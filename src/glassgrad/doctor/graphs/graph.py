@@ -22,8 +22,14 @@ Shape = tuple[int, ...]
 MOST = 20_000
 """The largest number of ops in a graph that is read: a recurrent net over a long text repeats the same ops."""
 
-WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide"})
-"""Ops with an operand that must not be 0."""
+WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide", "power"})
+"""Ops with an operand that must not be 0; a power only if its exponent is between 0 and 1."""
+
+WITH_CONSTANT = words(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits subtract multiply"
+)
+"""Ops whose operand without a gradient is looked at: a target, or the weight of each example."""
+_MOST_NUMBERS = 1 << 16
 
 KEPT = 256
 """The largest number of class numbers of a batch that are kept."""
@@ -83,6 +89,29 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Constant:
+    """The numbers of an operand without a gradient, such as a target.
+
+    Attributes:
+        shape: of the operand; `low`, `high`, `mean`, `std`: of its finite numbers.
+        bad: how many of them are not finite.
+        whole: whether all are integers.
+        rows: the least and the largest sum of a row of a matrix; NaN for other shapes.
+        values: the numbers of the first `KEPT` examples.
+    """
+
+    shape: Shape
+    low: float
+    high: float
+    mean: float
+    std: float
+    bad: int = 0
+    whole: bool = False
+    rows: tuple[float, float] = (math.nan, math.nan)
+    values: Array | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Op:
     """One application of an op.
 
@@ -94,7 +123,8 @@ class Op:
         low: the smallest value that must not reach 0: the operand of a logarithm or a root, the |divisor|.
         labels: the class numbers that a loss takes.
         site: code object and instruction of the user's call.
-        axis: the axis of a softmax, None if unknown.
+        axis: the axis of a softmax or a sum, None if unknown.
+        constant: the operand without a gradient of an op in `WITH_CONSTANT`, None if unknown.
     """
 
     name: str
@@ -105,6 +135,7 @@ class Op:
     labels: Labels | None = None
     site: tuple[CodeType, int] | None = None
     axis: int | None = None
+    constant: Constant | None = None
 
     @property
     def where(self) -> str:
@@ -147,6 +178,10 @@ class Graph:
 def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
     """Return the smallest value of the operand that must not be 0, from arrays; NaN if unknown."""
     with np.errstate(all="ignore"):
+        if name == "power":
+            exponent = operands[1] if len(operands) > 1 else None
+            root = exponent is not None and np.size(exponent) == 1 and 0 < float(np.reshape(exponent, ())) < 1
+            return float(np.min(operands[0])) if root and _is_array(operands[0]) else math.nan
         if name != "divide" and name in WITH_LOW and operands and _is_array(operands[0]):
             return float(np.min(operands[0]))
         if name == "sqrt" and _is_array(y):
@@ -158,9 +193,39 @@ def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
 
 
 def axis_of(name: str, ndim: int, *given: object) -> int | None:
-    """Return the axis of a softmax from the arguments that may hold it, counted from the front; None if unknown."""
-    axis = next((one for one in given if isinstance(one, int)), None)
-    return None if axis is None or not name.endswith("softmax") else axis % max(ndim, 1)
+    """Return the axis of a softmax or a sum from the arguments that may hold it, from the front; None if unknown."""
+    if name != "sum" and not name.endswith("softmax"):
+        return None
+    single = (one[0] if isinstance(one, tuple | list) and len(one) == 1 else one for one in given)
+    axis = next((one for one in single if isinstance(one, int) and not isinstance(one, bool)), None)
+    return None if axis is None else axis % max(ndim, 1)
+
+
+def constant_of(name: str, operands: tuple[Any, ...], parents: tuple[int, ...]) -> Constant | None:
+    """Describe the operand without a gradient of an op in `WITH_CONSTANT`, from arrays; None if there is not one."""
+    places = [at for at, parent in enumerate(parents[:2]) if parent == CONSTANT]
+    if name not in WITH_CONSTANT or len(places) != 1 or len(operands) <= places[0]:
+        return None
+    array = operands[places[0]]
+    if not isinstance(array, np.ndarray) or not 0 < array.size <= _MOST_NUMBERS or array.dtype.kind not in "fiub":
+        return None
+    finite = np.isfinite(array)
+    numbers = array if finite.all() else array[finite]
+    if not numbers.size:
+        return Constant(array.shape, math.nan, math.nan, math.nan, math.nan, array.size)
+    numbers = numbers.astype(np.float64)
+    sums = array.sum(1) if array.ndim == 2 and array.shape[1] > 1 else np.full(1, math.nan)
+    return Constant(
+        array.shape,
+        float(numbers.min()),
+        float(numbers.max()),
+        float(numbers.mean()),
+        float(numbers.std()),
+        int(array.size - numbers.size),
+        bool((numbers == np.round(numbers)).all()),
+        (float(sums.min()), float(sums.max())),
+        array[:KEPT].copy() if array.ndim else None,
+    )
 
 
 def _is_array(value: Any) -> bool:

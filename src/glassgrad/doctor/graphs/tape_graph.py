@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, MOST, Graph, Labels, Op, axis_of, canonical, labels_of, low_of
+from glassgrad.doctor.graphs.graph import (
+    CONSTANT,
+    LEAF,
+    MOST,
+    Graph,
+    Labels,
+    Op,
+    axis_of,
+    canonical,
+    constant_of,
+    labels_of,
+    low_of,
+)
 from glassgrad.doctor.library import Tensor
 
 Node = Any
@@ -37,8 +49,10 @@ def _op(node: Node, place: dict[Node, int]) -> Op:
     shapes = tuple(_shape(parent, operand) for parent, operand in zip(node.parents, operands, strict=False))
     low, site = low_of(name, saved[0], operands), (node.code, node.lasti)
     options = node.params or {}
-    axis = axis_of(name, len(node.shape), options.get("axis"), options.get("dim"))
-    return Op(name, tuple(node.shape), parents, shapes, low, _labels(name, operands), site, axis)
+    entering = shapes[0] if shapes else None
+    axis = axis_of(name, len(node.shape if entering is None else entering), options.get("axis"), options.get("dim"))
+    constant = constant_of(name, operands, parents)
+    return Op(name, tuple(node.shape), parents, shapes, low, _labels(name, operands), site, axis, constant)
 
 
 def _shape(parent: Any, operand: Any) -> tuple[int, ...] | None:

@@ -18,11 +18,13 @@ from glassgrad.doctor.graphs.graph import (
     CONSTANT,
     LEAF,
     MOST,
+    WITH_CONSTANT,
     WITH_LOW,
     Graph,
     Op,
     axis_of,
     canonical,
+    constant_of,
     labels_of,
     low_of,
 )
@@ -34,6 +36,7 @@ NOTHING = frozenset(
 )
 _TURNED = frozenset({"__rtruediv__", "__rdiv__", "__rsub__", "__rpow__"})  # the operands are in reverse order
 _WITH_LABELS = frozenset({"cross_entropy", "nll_loss"})
+_WITH_AXIS = ("softmax", "sum")
 
 
 class Recorder:
@@ -89,7 +92,7 @@ class Recorder:
             operands = list(_operands((*args, *kwargs.values())))
             if name in _TURNED:
                 operands[:2] = operands[1::-1]
-            axis = axis_of(name, args[0].dim(), kwargs.get("dim"), *args[1:2]) if name.endswith("softmax") else None
+            axis = axis_of(name, args[0].dim(), kwargs.get("dim"), *args[1:2]) if name.endswith(_WITH_AXIS) else None
             self._note(canonical(name), operands, result, axis)
         return result
 
@@ -105,21 +108,25 @@ class Recorder:
         outputs = [one for one in (result if isinstance(result, tuple | list) else (result,)) if library.is_torch(one)]
         if not outputs or not any(one.requires_grad for one in outputs):
             return
-        low, labels = math.nan, None
+        low, labels, constant = math.nan, None, None
+        parents = tuple(self._parent(one) for one in operands)
         if name in WITH_LOW:
             low = low_of(name, None, tuple(library.numbers(one) for one in operands))
+        if name in WITH_CONSTANT and CONSTANT in parents[:2]:
+            constant = constant_of(name, tuple(library.numbers(one) for one in operands[:2]), parents)
         if name in _WITH_LABELS and len(operands) > 1:
             labels = labels_of(operands[0], library.numbers(operands[1]))
         self._ops.append(
             Op(
                 name,
                 tuple(outputs[0].shape),
-                tuple(self._parent(one) for one in operands),
+                parents,
                 tuple(tuple(one.shape) if library.is_torch(one) else () for one in operands),
                 low,
                 labels,
                 here(),
                 axis,
+                constant,
             )
         )
         for one in outputs:

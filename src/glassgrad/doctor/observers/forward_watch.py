@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts
-from glassgrad.doctor.library import Args, Handle, Module, Tensor
-from glassgrad.doctor.observers.reading import Readings
+from glassgrad.doctor.library import Args, Array, Handle, Module, Tensor
 from glassgrad.doctor.quantities.activations import Activation, Kind, kind_of
 
 BEFORE = " before "
 """Joins the name of a function and that of the module that receives its result."""
+
+
+class Looker(Protocol):
+    """Looks at the outputs of modules for one kind of fault."""
+
+    def look(self, name: str, kind: str, module: Module, args: Args, result: Tensor) -> None:
+        """Look at an output."""
 
 
 class ForwardWatch:
@@ -27,9 +33,12 @@ class ForwardWatch:
     Args:
         model: ours or PyTorch's.
         clock: measures the time spent here.
+        lookers: look at each output, with what entered.
     """
 
-    def __init__(self, model: Module, clock: AbstractContextManager[object] | None = None) -> None:
+    def __init__(
+        self, model: Module, clock: AbstractContextManager[object] | None = None, lookers: Iterable[Looker] = ()
+    ) -> None:
         self._model = model
         self._clock = nullcontext() if clock is None else clock
         self._handles: list[Handle] = []
@@ -38,7 +47,7 @@ class ForwardWatch:
         self._latest = ""
         self.kinds: dict[str, str] = {}
         self.traced = False
-        self.readings: Readings | None = None
+        self._lookers = tuple(lookers)
 
     def attach(self) -> None:
         """Attach the hooks."""
@@ -81,8 +90,8 @@ class ForwardWatch:
         if not library.is_recording(self._model):
             return  # a validation pass between steps
         kind = type(module).__name__
-        if self.readings is not None:
-            self.readings.look(name, kind, module, result)
+        for one in self._lookers:
+            one.look(name, kind, module, args, result)
         self._look_before(name, args)
         if numbers.dtype.kind == "f":
             self._add(name, kind, kind_of(kind, module), result, numbers)
@@ -110,9 +119,14 @@ class ForwardWatch:
         self._found[name].add(numbers)
 
 
+def _is_mask(array: Array) -> bool:
+    """Tell whether an array is what attention adds to its scores: 0, and minus infinity for what is masked."""
+    return bool(np.isneginf(array).any() and ((array == 0) | np.isneginf(array)).all())
+
+
 def inputs_of(args: Args) -> tuple[Facts, ...]:
     """Describe the floating-point arrays that go into a model."""
     found = [library.numbers(arg) if library.is_tensor(arg) else arg for arg in args]
     arrays = [array for array in found if isinstance(array, np.ndarray) and array.size]
-    floats = [array for array in arrays if array.dtype.kind == "f"]
+    floats = [array for array in arrays if array.dtype.kind == "f" and not _is_mask(array)]
     return tuple(Facts.of(f"input {at}" if at else "input", array) for at, array in enumerate(floats))

@@ -1,4 +1,4 @@
-"""Calls of functions beside the model and the optimizer that have no hook: clipping, and schedules of the rate.
+"""Calls of functions beside the model and the optimizer that have no hook: clipping, schedules of the rate, seeds.
 
 They are replaced where they are looked up, from the first listener to the last.
 """
@@ -13,12 +13,16 @@ from typing import Any
 from glassgrad.base.provenance import pytorch
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
+SWITCHES = ("N", "n")
+"""Told when gradients are switched off, and when they are as before."""
 _listeners: list[Callable[[str], None]] = []
 _replaced: list[tuple[Any, str, Any]] = []
 
 
 def listen(listener: Callable[[str], None]) -> None:
-    """Begin to call a function with "C" after each clipping and with "R" after each step of a schedule."""
+    """Begin to call a function with a letter: "C" after each clipping, "R" after each step of a schedule, "Z" after a
+    seed was set that was the last one set too, "N" and "n" when a block without our gradients begins and ends.
+    """
     _listeners.append(listener)
     known = {(id(owner), name) for owner, name, _ in _replaced}
     for owner, name, letter in _places():
@@ -37,6 +41,7 @@ def leave(listener: Callable[[str], None]) -> None:
 
 
 def _places() -> Iterator[tuple[Any, str, str]]:
+    from glassgrad.engine import mode
     from glassgrad.nn import utils
     from glassgrad.optim.lr_scheduler.base import LRScheduler
 
@@ -47,14 +52,24 @@ def _places() -> Iterator[tuple[Any, str, str]]:
     if torch is not None and "torch.optim.lr_scheduler" in sys.modules:
         schedules.append(torch.optim.lr_scheduler.LRScheduler)
     yield from ((home, name, "C") for home in homes for name in CLIPS if hasattr(home, name))
+    for name, home in ((name, sys.modules.get(name)) for name in ("glassgrad", "torch", "numpy.random", "random")):
+        if home is not None and (name != "torch" or torch is not None):
+            yield home, "seed" if "random" in name else "manual_seed", "Z"
+    yield from ((mode.no_grad, name, letter) for name, letter in zip(("__enter__", "__exit__"), SWITCHES, strict=True))
     for kind in schedules:
         yield from ((one, "step", "R") for one in (kind, *kind.__subclasses__()) if "step" in vars(one))
 
 
 def _told(function: Callable[..., Any], letter: str) -> Callable[..., Any]:
+    seeds: list[object] = []
+
     @functools.wraps(function)
     def told(*args: object, **kwargs: object) -> object:
         result = function(*args, **kwargs)
+        if letter == "Z":
+            known, seeds[:] = list(seeds), [*args, *kwargs.values()]
+            if not seeds or known != seeds:
+                return result
         for listener in tuple(_listeners):
             listener(letter)
         return result

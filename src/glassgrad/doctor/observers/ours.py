@@ -11,6 +11,7 @@ from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.graphs.tape_graph import graph_of
 from glassgrad.doctor.library import Args, Handle, Optimizer
+from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.observers.programs import AGAIN, Programs
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
@@ -19,6 +20,8 @@ from glassgrad.nn.module import Module
 
 _ndarray = np.ndarray
 _UNUSUAL = TRACING | ANOMALY
+_BLOCKS = 64
+"""The number of blocks without gradients in which the model's calls are looked at."""
 
 
 class OurObserver:
@@ -29,6 +32,7 @@ class OurObserver:
     ) -> None:
         self._watch, self._guard, self._model, self._optimizers = watch, guard, model, optimizers
         self._handle: Handle | None = None
+        self._beside, self._blocks = False, 0  # whether the hook is there for a block without gradients; their number
         self._programs = Programs(model, watch, guard)
         self._loss: float | None = None  # the loss of a quiet step
         self._only = optimizers[0] if len(optimizers) == 1 else None
@@ -105,6 +109,7 @@ class OurObserver:
         self._before = MODE.witness
         MODE.witness = self if self._before is None else _Both(self._before, self)
         self._programs.connect()
+        helpers.listen(self._switched)
 
     def sampled(self, wanted: bool) -> None:
         """Hook the model for the steps that are sampled."""
@@ -120,8 +125,19 @@ class OurObserver:
             self._handle = None
 
     def _forward(self, _module: Module, args: Args, output: Any) -> None:
+        self._blocks += self._beside
         if not _tracing():
             self._watch.forward(args, {}, output)
+
+    def _switched(self, letter: str) -> None:
+        """Hook the model for passes without gradients between the sampled steps: validations."""
+        if letter == "N" and self._handle is None and self._blocks < _BLOCKS and not _tracing():
+            self._beside = self._watch.hooked = True
+            self._handle = self._model.register_forward_hook(self._forward)
+        elif letter == "n" and self._beside:
+            self._beside = False
+            if not self._watch.sampling:
+                self._unhook()
 
     def graph(self, loss: Any) -> Graph | None:
         """Return the graph of a loss."""
@@ -129,6 +145,7 @@ class OurObserver:
 
     def disconnect(self) -> None:
         """Stop listening."""
+        helpers.leave(self._switched)
         self._unhook()
         MODE.witness = self._before
         self._programs.disconnect()

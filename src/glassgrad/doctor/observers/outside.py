@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import MOST
 from glassgrad.doctor.library import Module, Optimizer, Tensor
@@ -42,16 +43,40 @@ def leaves(loss: Tensor) -> list[Tensor]:
 
 
 _told: list[list[Optimizer]] = []
+_made: dict[int, str] = {}
 
 
 @contextmanager
 def told_of_all() -> Iterator[Callable[[Optimizer], None]]:
     """Give a function to call with every optimizer that is made in the block, so that nobody need look for them."""
     _told.append([])
+
+    def tell(optimizer: Optimizer) -> None:
+        frame = provenance.user_frame()
+        _made[id(optimizer)] = str(provenance.resolve(frame.f_code, frame.f_lasti))
+        _told[-1].append(optimizer)
+
     try:
-        yield _told[-1].append
+        yield tell
     finally:
-        _told.pop()
+        for one in _told.pop():
+            _made.pop(id(one), None)
+
+
+def told() -> int:
+    """Return how many optimizers were made so far; 0 if nobody tells of them."""
+    return len(_told[-1]) if _told else 0
+
+
+def twice_held() -> str:
+    """Return the user's line that gave an optimizer only parameters that an earlier one has; empty if none did."""
+    before: set[int] = set()
+    for one in _told[-1] if _told else ():
+        mine = {id(parameter) for group in one.param_groups for parameter in group["params"]}
+        if mine and mine <= before:
+            return _made.get(id(one), "")
+        before |= mine
+    return ""
 
 
 def held_by_optimizers(torch: bool) -> set[int]:
@@ -82,7 +107,7 @@ def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[O
                 del missing[id(one)]
             kind = "module" if hasattr(value, "named_modules") else "parameter"
             kind = type(value).__name__ if isinstance(value, list | tuple | dict | set) else kind
-            yield Outside(name, f"variable {kind}", _count(mine), named(name, [file]))
+            yield Outside(name, f"variable {kind}", _count(mine), named(name, [file]), twice_held())
 
 
 def _taken(

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from glassgrad.doctor import library
-from glassgrad.doctor.library import Array, Module, Tensor, words
+from glassgrad.doctor.library import Args, Array, Module, Tensor, words
 from glassgrad.doctor.parts import Reading
 
 WHOLE, CELLS = words("RNN LSTM GRU"), words("RNNCell LSTMCell GRUCell")
@@ -24,11 +24,16 @@ class Readings:
         self._reads: dict[str, list[str]] = {}
         self._calls: Counter[str] = Counter()
         self._first: dict[str, set[int]] = {}
+        self._carried: Counter[str] = Counter()
 
-    def look(self, name: str, kind: str, module: Module, result: Tensor) -> None:
-        """Look at the output of a module, if it is a recurrent layer."""
+    def look(self, name: str, kind: str, module: Module, args: Args, result: Tensor) -> None:
+        """Look at the output of a module, if it is a recurrent layer, and at the state that it begins with."""
         if kind not in WHOLE | CELLS or self._passes >= _ENOUGH or not result.requires_grad:
             return
+        state = library.first_tensor(args[1:])
+        if kind in WHOLE and state is not None and not state.requires_grad:
+            begun = library.numbers(state)
+            self._carried[name] += bool(begun is not None and begun.any())
         if kind in CELLS:
             at = self._calls[name]
             self._calls[name] += 1
@@ -56,6 +61,10 @@ class Readings:
         self._passes += bool(self._seen)
         self._calls.clear()
         self._first.clear()
+
+    def carried(self) -> tuple[str, ...]:
+        """Return the layers that began with the state of an earlier batch in two of the passes."""
+        return tuple(name for name, passes in self._carried.items() if passes > 1)
 
     def found(self) -> tuple[Reading, ...]:
         """Return the layers that were read at their beginning in every pass that was looked at."""

@@ -11,12 +11,16 @@ import numpy as np
 
 from glassgrad.base import provenance
 from glassgrad.doctor import library, source_lines
-from glassgrad.doctor.graphs.graph import KEPT
+from glassgrad.doctor.graphs.graph import KEPT, Constant, Graph, Labels
 from glassgrad.doctor.library import Args, Array, Module, Optimizer, Tensor
 from glassgrad.doctor.observers import helpers
-from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, where_put
+from glassgrad.doctor.observers.copies import Copies
+from glassgrad.doctor.observers.forward_watch import Looker
+from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, told, where_put
 from glassgrad.doctor.observers.reading import Readings
+from glassgrad.doctor.observers.rows import Rows
 from glassgrad.doctor.observers.sampling import Parameters
+from glassgrad.doctor.observers.tokens import Tokens
 from glassgrad.doctor.parts import Outside, Parts, Statistics
 from glassgrad.doctor.run import Calls, here
 
@@ -27,6 +31,11 @@ LATE, LATEST = 0.5, 0.9
 _FEATURES = 4096
 _ROUNDS, _PASSES = 40, 64
 _MOST_BYTES = 8 << 20
+_EMPTIED = 0.85
+"""A probability of dropout above which next to nothing passes."""
+_ERRORS = library.words(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
+)
 
 
 class Structure:
@@ -49,14 +58,32 @@ class Structure:
         self._zeros: list[float] = []
         self._inputs: Array | None = None
         self.examples: list[tuple[Array, Array]] = []
-        self.readings = Readings()
+        self.pairs: list[tuple[Array, Array]] = []
+        self.readings, self.tokens, self._rows = Readings(), Tokens(), Rows()
+        self._args: Args = ()
+        self._against, self._seeds, self._asking, self._told = False, 0, False, 0
+        self._bad: tuple[str, str] | None = None
+        self._copies: Copies | None = None
+        self._frozen: tuple[str, ...] = ()
         self.bad_inputs = False
 
     def connect(self, frame: FrameType) -> None:
         """Begin to hear of clipping and schedules; look at the weights as they are now."""
         self._files = source_lines.files_of(self._model, frame.f_code.co_filename)
         self._look_for_alike()
+        self._copies = Copies(self._model, frame)
+        self._frozen = self.frozen()
         helpers.listen(self._heard)
+
+    @property
+    def lookers(self) -> tuple[Looker, ...]:
+        """Those that look at the outputs of modules."""
+        return self.readings, self.tokens
+
+    def end_pass(self) -> None:
+        """Tell them that a sampled step has ended."""
+        for one in (self.readings, self.tokens):
+            one.end_pass()
 
     def disconnect(self) -> None:
         """Stop hearing."""
@@ -65,8 +92,15 @@ class Structure:
     def _heard(self, letter: str) -> None:
         if letter == "R" and not self._calls.steps:
             return  # a schedule takes a step when it is made
-        self._calls.sites.setdefault({"C": "clip", "R": "schedule"}[letter], here())
-        self._note(letter)
+        if letter in helpers.SWITCHES:
+            return
+        if letter == "Z":
+            if not self._calls.steps:
+                return
+            self._seeds += 1
+        self._calls.sites.setdefault({"C": "clip", "R": "schedule", "Z": "seed"}[letter], here())
+        if letter != "Z":
+            self._note(letter)
 
     def _note(self, letter: str) -> None:
         if len(self._order) < 4 * _ROUNDS:
@@ -78,7 +112,9 @@ class Structure:
         """Look at the output of the model."""
         numbers = library.numbers(library.first_tensor(output))
         entering = library.numbers(library.first_tensor(args))
-        self._inputs = None
+        self._inputs, self._args = None, args
+        if entering is not None:
+            self._rows.train(entering)
         self.bad_inputs = entering is not None and entering.dtype.kind == "f" and not np.isfinite(entering.sum())
         if entering is not None and entering.ndim > 1 and entering.dtype.kind == "f":
             self._inputs = entering[:KEPT].reshape(min(len(entering), KEPT), -1)
@@ -102,15 +138,53 @@ class Structure:
 
     def left(self) -> None:
         """Look at the end of a backward pass: it may have been that of another model."""
+        self._told = max(self._told, told())
         if self._passes <= _PASSES:
             self._pending = any(_has_gradient(one) for one in self._held)
 
-    def learns(self, labels: Array | None) -> None:
+    def held(self, args: Args) -> None:
+        """Look at the inputs of a pass without gradients."""
+        entering = library.numbers(library.first_tensor(args))
+        if entering is None or self._asking or not self._calls.steps:
+            return
+        self._calls.sites.setdefault("held", here())
+        self._rows.held(entering)
+
+    def learns(self, labels: Labels) -> None:
         """Keep the examples of the step, whose class numbers are known."""
+        self.tokens.learns(labels)
+        self._keep(self.examples, labels.values)
+
+    def compares(self, graph: Graph) -> None:
+        """Keep the examples of the step, whose targets are numbers, and look for targets that are not finite."""
+        for _, op in graph.of_loss():
+            if op.constant is not None and op.constant.bad and self._bad is None:
+                self._bad = op.name, op.where
+            if op.constant is not None and op.name in _ERRORS:
+                self._compares(op.name, op.constant)
+
+    def _compares(self, name: str, target: Constant) -> None:
+        values, binary = target.values, target.whole and target.low >= 0 and target.high <= 1
+        if values is not None and name.startswith("binary") and binary:
+            self._keep(self.pairs, values.astype(bool))
+        elif name == "mse_loss":
+            self._keep(self.pairs, values)
+
+    def _keep(self, kept: list[tuple[Array, Array]], values: Array | None) -> None:
         inputs, self._inputs = self._inputs, None
-        if inputs is not None and labels is not None and len(labels) == len(inputs) and self._room > 0:
+        if inputs is not None and values is not None and len(values) == len(inputs) and self._room > 0:
             self._room -= 4 * inputs[:, :_FEATURES].size
-            self.examples.append((inputs[:, :_FEATURES].copy(), labels))
+            kept.append((inputs[:, :_FEATURES].copy(), values))
+
+    def stepped(self) -> None:
+        """Look whether the model sees its targets, when the graph of the step is gone."""
+        args, self._args = self._args, ()
+        if self.tokens.asks and args:
+            self._asking = True
+            try:
+                self.tokens.ask(self._model, args)
+            finally:
+                self._asking = False
 
     def stepping(self) -> None:
         """Note a step of the optimizer."""
@@ -124,7 +198,7 @@ class Structure:
     def _look_for_alike(self) -> None:
         matrices = [(name, library.values(one)) for name, one in self._named if len(one.shape) > 1]
         self._matrices = len(matrices)
-        names = tuple(name for name, value in matrices if len(value) > 1 and _rows_equal(value))
+        names = tuple(name for name, value in matrices if _alike(value))
         self._alike = names, source_lines.making_constants(self._files) if names else ""
 
     def _look_for_strays(self, loss: Tensor) -> None:
@@ -135,6 +209,7 @@ class Structure:
         if not strays or len(strays) == len(behind):  # none, or the loss of another model
             return
         held = held_by_optimizers(library.is_torch(loss))
+        self._against |= any(id(one) in held for one in strays)
         names = {id(parameter): name for name, parameter in self._model.named_parameters()}
         frame = provenance.user_frame()
         unheld = [one for one in strays if id(one) not in held]
@@ -157,6 +232,12 @@ class Structure:
                 where = source_lines.calling(kinds, self._files, "momentum")
                 yield Statistics(name, float(momentum), arrived, where)
 
+    def _dropouts(self) -> Iterator[tuple[str, float, str]]:
+        for name, module in self._model.named_modules():
+            kind, share = type(module).__name__, getattr(module, "p", 0.0)
+            if "Dropout" in kind and isinstance(share, int | float) and share >= _EMPTIED:
+                yield name, float(share), source_lines.calling({kind}, self._files)
+
     def frozen(self) -> tuple[str, ...]:
         """Return the names of the parameters that require no gradient now."""
         return tuple(name for name, parameter in self._named if not library.trainable(parameter))
@@ -168,6 +249,7 @@ class Structure:
         rounds = [part for part in self._order.split("S") if "C" in part and "B" in part]
         early = sum(part.index("C") < part.index("B") and part.rindex("C") < part.index("B") for part in rounds)
         names, line = self._alike
+        shared, looked = self._rows.shared()
         return Parts(
             outside=tuple(self._outside.values()),
             replaced=tuple(self._replaced.items()),
@@ -188,7 +270,26 @@ class Structure:
             same=self._same,
             varied=self._varied,
             zeros=tuple(self._zeros),
+            files=tuple(self._files),
+            padding=self.tokens.found(),
+            leaks=bool(self.tokens.leaks),
+            carried=self.readings.carried(),
+            against=self._against,
+            alone=self._told <= 1,
+            seeds=self._seeds,
+            shared=shared,
+            held=looked,
+            held_calls=self._rows.calls,
+            dropouts=tuple(self._dropouts()),
+            thawed=tuple(sorted(set(self._frozen) - set(self.frozen()))),
+            copies=() if self._copies is None else tuple(self._copies.found(self._files)),
+            bad=self._bad,
         )
+
+
+def _alike(array: Array) -> bool:
+    """Tell whether all units of a layer have equal weights: equal rows, or a single row of one number."""
+    return _rows_equal(array) if len(array) > 1 else array.size > 1 and bool((array == array.flat[0]).all())
 
 
 def _rows_equal(array: Array) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.rules import (
+    axes,
     batch,
     calls,
     data,
@@ -24,6 +25,7 @@ from glassgrad.doctor.rules import (
     parts,
     setup,
     steps,
+    targets,
 )
 from glassgrad.doctor.rules.causes import ranked
 from glassgrad.doctor.rules.rule import Rule, Rules, Seen, apply, ordered
@@ -43,7 +45,7 @@ def _at_the_call(one: Rule[Any]) -> Rule[Any]:
     return replace(one, look=look)
 
 
-_CAUSES = order.RULES, parts.RULES, layers.RULES, learnable.RULES
+_CAUSES = order.RULES, parts.RULES, layers.RULES, axes.RULES, targets.RULES, learnable.RULES
 _OF_RUNS = calls.RULES, map(_at_the_call, batch.OF_INPUTS), *_CAUSES, setup.RULES, graph.RULES, loss.RULES, steps.RULES
 RUN_RULES: Rules = tuple(chain.from_iterable(_OF_RUNS))
 """The rules for a run."""

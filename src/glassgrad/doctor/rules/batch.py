@@ -18,6 +18,7 @@ WORSE = {"cross entropy": 1.5, "binary cross entropy": 1.5, "squared error": 5.0
 """A loss that exceeds a constant guess by this factor comes from large, wrong outputs."""
 FAR_INPUT = 20.0
 """Size of inputs that are too large for weights initialised for inputs around 1."""
+FEW = 16
 
 
 # --- NaN and infinity ---
@@ -127,7 +128,8 @@ def _inputs_unnormalised(found: CheckUp) -> Iterator[str]:
         if not facts.dtype.startswith(("float", "bfloat")) or not known.std:
             continue
         ranges = f"{facts.name} ranges from {known.minimum:.3g} to {known.maximum:.3g}, mean {known.mean:.3g}, "
-        if known.abs_max > FAR_INPUT or abs(known.mean) > 5 * known.std or known.std < 0.02:
+        told = known.count >= FEW  # the mean of few numbers may be far from 0 by chance
+        if known.abs_max > FAR_INPUT or (told and (abs(known.mean) > 5 * known.std or known.std < 0.02)):
             yield ranges + f"standard deviation {known.std:.3g}"
 
 

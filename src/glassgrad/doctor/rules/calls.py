@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from glassgrad.doctor.rules.rule import Seen, error, listed, rules_of, warning
+from glassgrad.doctor import source_lines
+from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, warning
 from glassgrad.doctor.run import Run, line_of
 
 MOSTLY = 0.5
 """The share of checked steps above which an observation is not an exception."""
+LASTING = 3
+"""The number of last samples, all in evaluation mode, from which nobody went back to training."""
+EACH, SOME, FEW = 0.5, 8, 0.34
+"""Seeds a step, examples in common, and validations a step: above, below which they tell something."""
+SUMMED = 4
+"""Backward passes for each step of the optimizer, from which their sum makes another rate."""
 
 
 @error(
@@ -112,13 +119,18 @@ def _stopped(run: Run) -> Iterator[Seen]:
 )
 def _evaluating(run: Run) -> Iterator[Seen]:
     found = run.calls.evaluating
-    sampled = 0 if run.data is None else len(run.data)
-    if len(found) < 2 or len(found) <= MOSTLY * sampled:
+    steps = [] if run.data is None else [int(step) for step in run.data.steps]
+    sampled = len(steps)
+    begun = found[0][0] if found else 0
+    later = [step for step in steps if step >= begun]
+    if len(found) < 2 or (len(found) <= MOSTLY * sampled and (len(found) < LASTING or len(found) < len(later))):
         return
-    names = found[0][1]
+    names = found[-1][1]
     whole = set(names) == set(run.setup.stochastic)
+    where = source_lines.calling_method("eval", run.parts.files)
+    by = f"; eval() is called at {where}" if where and begun else ""
     # Batch normalisation in evaluation mode while the rest trains is a way of fine-tuning.
-    what = f"{listed(names)} ran in evaluation mode in {len(found)} of {sampled} sampled training steps"
+    what = f"{listed(names)} ran in evaluation mode in {len(found)} of {sampled} sampled training steps{by}"
     yield Seen(what, run.calls.line("forward"), len(found) / sampled, severity="" if whole else "info")
 
 
@@ -132,6 +144,81 @@ def _validated_in_training(run: Run) -> Iterator[Seen]:
         names = ", ".join(run.setup.stochastic[:3])
         what = f"the model was called without gradients in training mode{_at(where)}: {names} behave as in training"
         yield Seen(what, where, float(len(found)))
+
+
+@warning(
+    "dropout in evaluation",
+    "Tell the function the mode: training=self.training.",
+    "F.dropout(x, p, training=self.training)",
+)
+def _always_dropped(run: Run) -> Iterator[Seen]:
+    for line, explicit in source_lines.dropping(run.parts.files):
+        what = f"the dropout at {line} drops in evaluation too: it is {'told to' if explicit else 'not told the mode'}"
+        yield Seen(what, line, severity="info" if explicit else "")
+
+
+@info(
+    "validated on training data",
+    "Set examples aside before training, and validate on them only.",
+    "train, held_out = examples[:800], examples[800:]",
+)
+def _validated_on_training(run: Run) -> Iterator[Seen]:
+    parts = run.parts
+    if parts.shared >= SOME and parts.held_calls <= FEW * run.calls.steps:
+        where = run.calls.line("held")
+        what = (
+            f"{parts.shared} of the {parts.held} examples that the model was called with without gradients{_at(where)} "
+            "are among the sampled training examples: their loss says nothing about new ones"
+        )
+        yield Seen(what, where, float(parts.shared))
+
+
+@warning(
+    "seed set in the loop",
+    "Set the seed once, before the model is made.",
+    "torch.manual_seed(0)  # above the loop",
+    EACH,
+)
+def _seeded(run: Run) -> Iterator[Seen]:
+    seeds, steps = run.parts.seeds, max(run.calls.steps, 1)
+    if seeds >= LASTING and seeds >= EACH * steps:
+        where = run.calls.line("seed")
+        what = (
+            f"the same seed is set again{_at(where)} in {seeds} of {steps} steps: each step draws the same batch, "
+            "noise and dropout"
+        )
+        yield Seen(what, where, seeds / steps)
+
+
+@info(
+    "accumulated without division",
+    "Divide each loss by the number of backward passes for a step.",
+    "(loss / accumulate).backward()",
+    float(SUMMED),
+)
+def _accumulated(run: Run) -> Iterator[Seen]:
+    rounds = [part.count("B") for part in run.calls.sequence.split("S")[:-1]]
+    last = run.graph.ops[run.graph.loss].name if run.graph is not None and run.graph.loss >= 0 else "divide"
+    passes = min(rounds, default=0)
+    if len(rounds) >= 2 and passes == max(rounds) >= SUMMED and last in _MEANS and run.parts.alone:
+        backward = run.calls.line("backward")
+        what = (
+            f"{passes} backward passes{_at(backward)} add up for each step, and each is of a mean: the gradient is "
+            f"{passes} times that of the mean over all"
+        )
+        yield Seen(what, backward, float(passes))
+
+
+_MEANS = frozenset({"cross_entropy", "mse_loss", "mean", "nll_loss", "binary_cross_entropy_with_logits", "l1_loss"})
+
+
+@error(
+    "NaN in the targets", "Look at what the target or the weight was computed from: the deviation of one number is NaN."
+)
+def _bad_targets(run: Run) -> Iterator[Seen]:
+    if run.parts.bad is not None:
+        op, where = run.parts.bad
+        yield Seen(f"{op}{_at(where)} is given a target or a weight that is not finite", where)
 
 
 def _at(line: str) -> str:

@@ -22,8 +22,11 @@ _WILD = (
 )
 _ALL = (*_LOSS, *_NOTHING, *_WILD, "loss not finite")
 
+_APART = ("labels do not belong to the inputs",)
+
 EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "NaN in the data": (*_ALL, "stopped"),
+    "NaN in the targets": (*_ALL, "stopped"),
     "inputs constant": (*_ALL, "labels do not belong to the inputs"),
     "inputs unnormalised": (*_LOSS, *_WILD),
     "method not called": (*_ALL, "no gradients in a step", "zero_grad is missing", "no backward pass", "no step"),
@@ -31,7 +34,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "no backward pass": (*_ALL, "no gradients in a step"),
     "step before backward": (*_ALL, "no gradients in a step", "stopped"),
     "no step": (*_LOSS, "never updated", "gradients never used"),
-    "gradients never used": (*_ALL, "zero_grad is missing"),
+    "gradients never used": (*_ALL, "zero_grad is missing", "no gradients in a step"),
     "clipping before backward": (*_LOSS, *_WILD, "loss not finite"),
     "zero_grad is missing": (*_LOSS, *_WILD, "loss not finite"),
     "clipping after the step": (*_LOSS, *_WILD, "loss not finite"),
@@ -53,6 +56,17 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "axes mixed by a view": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
     "pairs shuffled apart": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
     "optimizer of another model": (*_ALL, "no gradients in a step", "parameters without an optimizer"),
+    "axes mixed by a reshape": (*_LOSS, "gradients mostly noise", *_APART),
+    "softmax of one number": (*_ALL, *_APART, "gradient zero", "first loss far off"),
+    "softmax along the wrong axis": (*_LOSS, *_WILD, *_APART, "softmax over the batch"),
+    "no logarithm in nll_loss": (*_ALL, *_APART, "sign of the loss turned"),
+    "targets out of range": (*_ALL, *_APART, "sign of the loss turned"),
+    "softmax for several labels": (*_LOSS, *_APART, "output cannot reach the targets"),
+    "labels alike": (*_ALL, "data not shuffled", *_APART),
+    "targets seen by the model": ("overfitting",),
+    "padding contributes": _LOSS,
+    "state carried over": (*_LOSS, "overfitting"),
+    "dropout out of the usual": (*_LOSS, *_NOTHING, "gradients mostly noise", *_APART),
     "parameters without an optimizer": (*_LOSS, *_NOTHING),
     "layers nobody trains": (*_LOSS, *_NOTHING),
     "layers shared": (*_LOSS,),
@@ -67,6 +81,10 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "broadcast in the loss": (*_LOSS, *_WILD),
     "sigmoids too deep": (*_ALL, "labels do not belong to the inputs"),
     "rate decays to nothing": (*_LOSS, "never updated", "rate unfit for the weights"),
+    "discriminator has won": _LOSS,
+    "output cannot reach the targets": (*_LOSS, "saturated", "vanishing gradient", "output without input"),
+    "targets unnormalised": (*_LOSS, *_WILD),
+    "returns without scale": (*_LOSS, "gradients mostly noise"),
     "sequence read at its beginning": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
     "output without input": (*_LOSS, "no gradient", "dead units", "vanishing gradient", "rectifier at the output"),
     "rectifier at the output": (*_LOSS, "dead units"),
@@ -74,7 +92,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "data not shuffled": (*_LOSS, *_WILD),
     "linear layers in a row": (*_LOSS, *_WILD),
     "evaluation mode in training": _LOSS,
-    "rate unfit for the weights": (*_LOSS, "exploding gradient", "gradients zigzag", "rate above the curvature"),
+    "rate unfit for the weights": (*_LOSS, *_WILD, "loss not finite"),
     "rate above the curvature": (*_LOSS, "gradients zigzag"),
     "vanishing gradient": (*_LOSS, "gradients mostly noise"),
     "dead units": (*_LOSS, "no gradient", "vanishing gradient"),

@@ -51,11 +51,12 @@ def _softmax_twice(found: CheckUp | Run) -> Iterator[Seen]:
             yield Seen("the output is a probability for each class already, and cross entropy takes the softmax again")
         return
     for op in graph.ops:
-        maker = graph.made_by(op.parents[0]) if op.name == _ENTROPY and op.parents else None
+        maker = graph.made_by(op.parents[0]) if op.name in {_ENTROPY, "log_softmax"} and op.parents else None
         if maker is not None and maker.name == "softmax":
+            by = "cross entropy" if op.name == _ENTROPY else _line(op)
             yield Seen(
-                f"the output is a probability for each class already ({_line(maker)}), and cross entropy takes the "
-                "softmax of it again",
+                f"the output is a probability for each class already ({_line(maker)}), and {by} takes the softmax of "
+                "it again",
                 maker.where or op.where,
             )
 
@@ -148,6 +149,15 @@ def _root(found: CheckUp | Run) -> Iterator[Seen]:
             yield Seen(f"{op.name} of a negative number is NaN", op.where, op.low, severity="error")
         elif op.low == 0:
             yield Seen(f"the operand of {op.name} is 0, where its slope is infinite", op.where, 0.0)
+
+
+@error("power of 0", "Add a small number to the base.", "torch.pow(x + 1e-12, 0.5)", 0.0)
+def _power(found: CheckUp | Run) -> Iterator[Seen]:
+    graph = found.graph
+    for op in () if graph is None else graph.ops:
+        if op.name == "power" and op.low <= 0:
+            what = "a power between 0 and 1 is taken of 0, where its slope is infinite"
+            yield Seen(what if op.low == 0 else "a broken power is taken of a negative number: NaN", op.where, op.low)
 
 
 @error("division by 0", "Keep the divisor away from 0.", "x / (y + 1e-12)", 0.0)

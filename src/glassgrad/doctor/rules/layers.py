@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph, Op, Shape
+from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, VIEWS, Graph, Op, Shape
 from glassgrad.doctor.library import words
 from glassgrad.doctor.quantities.activations import KINDS
 from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
@@ -17,6 +17,7 @@ BENDS = words(
     "layer_norm group_norm instance_norm rms_norm multi_head_attention_forward logsigmoid multiply divide einsum"
 )
 """Ops that are not linear, in addition to `KINDS`."""
+_BETWEEN = words("add dropout multiply where avg_pool1d avg_pool2d avg_pool3d sum mean")
 
 
 def _line(op: Op) -> str:
@@ -51,7 +52,7 @@ def _linear_in_a_row(run: Run) -> Iterator[Seen]:
     graph = run.graph
     if graph is None:
         return
-    if any(op.name in BENDS or op.name in KINDS for op in graph.ops[: graph.last_parameter]):
+    if any(_bends(graph, op) for op in graph.ops[: graph.last_parameter]):
         return
     layers = [at for at, op in enumerate(graph.ops) if op.name in LINEAR and LEAF in op.parents]
     wide = [at for at in layers if (before := _layer_before(graph, at)) is not None and not _narrow(graph, before, at)]
@@ -61,6 +62,16 @@ def _linear_in_a_row(run: Run) -> Iterator[Seen]:
             "together they compute no more than one of them"
         )
         yield Seen(what, graph.ops[wide[0]].where, float(len(layers)))
+
+
+def _bends(graph: Graph, op: Op) -> bool:
+    """Tell whether an op is not linear; a product with known numbers, such as those of dropout, is."""
+    if op.name in {"multiply", "divide"} and CONSTANT in op.parents[:2]:
+        return op.name == "divide" and op.parents[0] == CONSTANT
+    if op.name == "where":  # dropout here is a choice between 0 and what was scaled by a number
+        made = [one for parent in op.parents if (one := graph.made_by(parent)) is not None]
+        return len(made) != 1 or made[0].name != "multiply" or CONSTANT not in made[0].parents[:2]
+    return op.name in BENDS or op.name in KINDS
 
 
 def _layer_before(graph: Graph, number: int) -> int | None:
@@ -73,7 +84,7 @@ def _layer_before(graph: Graph, number: int) -> int | None:
         op = graph.ops[number]
         if op.name in LINEAR and LEAF in op.parents:
             return number
-        if op.name not in VIEWS and op.name not in {"add", "dropout"}:
+        if op.name not in VIEWS and op.name not in _BETWEEN:
             return None
     return None
 

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from glassgrad.doctor.graphs.graph import LEAF, Graph
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
-WORSE = 1.3
+WORSE, EMBEDDED = 1.3, 1.5
 """A first loss above log K by this factor comes from large, wrong outputs; the usual layers begin at most at 1.2 times
-log K."""
-RISEN, LEAP, SPIKE = 1.5, 5.0, 3.0
+log K, those behind embeddings of deviation 1 at most at 1.45 times (`EMBEDDED`)."""
+RISEN, LEAP, SPIKE, FEW = 1.5, 5.0, 3.0, 4
 OVERFITTED, LOST = 1.3, 2.0
 """The held-out loss relative to its least value: above the first, an info; above the second, a warning."""
 GAP = 0.2
@@ -25,6 +26,7 @@ APART, CARRIED = 0.25, 0.3
 UNDERFITTED = 0.5
 """A share of the loss of a constant guess; `STILL`: the change over two fifths of the run that counts as none."""
 STILL = 0.1
+_EMBEDDING = frozenset({"embedding", "take", "getitem", "index_select"})
 _LEAST = 1e-12  # a lower loss has underflowed and cannot be a divisor
 
 
@@ -68,12 +70,23 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
     if not run.labels or not len(curve) or run.labels[0][1].classes < 2:
         return
     expected = math.log(run.labels[0][1].classes)
-    if curve[0, 0] == 0 and math.isfinite(curve[0, 1]) and curve[0, 1] > WORSE * expected:
+    embedded = run.graph is not None and any(op.name in _EMBEDDING and LEAF in op.parents for op in run.graph.ops)
+    limit = (EMBEDDED if embedded else WORSE) * expected
+    if curve[0, 0] == 0 and not _scaled(run.graph) and math.isfinite(curve[0, 1]) and curve[0, 1] > limit:
         what = (
             f"the first loss is {curve[0, 1]:.4g}; a constant guess has {expected:.4g} "
             f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong"
         )
-        yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), threshold=WORSE * expected)
+        yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), threshold=limit)
+
+
+def _scaled(graph: Graph | None) -> bool:
+    """Tell whether the outputs are multiplied by a number before cross entropy, as similarities are."""
+    for op in () if graph is None else graph.losses():
+        maker = graph.made_by(op.parents[0]) if graph is not None and op.parents else None
+        if maker is not None and maker.name in {"multiply", "divide"} and () in maker.shapes[:2]:
+            return True
+    return False
 
 
 @error(
@@ -85,17 +98,23 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
 )
 def _rises(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
+    if run.parts.against:
+        return  # the loss of one of two players falls as the other's rises
     if len(curve) < 5 or curve[:, 1].min() < 0:  # a ratio of losses with different signs has no meaning
         return
-    start, leap = float(curve[0, 1]), float(curve[1:10, 1].max())
-    if 0 < LEAP * start < leap:
+    leap = float(curve[1:10, 1].max())
+    usual = float(np.median(curve[10:, 1])) if len(curve) > 20 else 0.0  # small batches begin low by chance
+    start = max(float(curve[0, 1]), min(usual, leap / 2))
+    batch = float(np.nanmedian(run.data.batch)) if run.data is not None and len(run.data.batch) else math.nan
+    least = LEAP * (4 if batch < FEW else 1)  # the loss of two examples is what it is by chance
+    if 0 < least * start < leap:
         yield Seen(
             f"the loss leaps from {start:.4g} to {leap:.4g} in the first steps",
             run.calls.line("loss"),
             leap / start,
             pairs(curve[:10, 0], curve[:10, 1]),
             severity="warning",
-            threshold=LEAP,
+            threshold=least,
         )
         return
     if len(curve) < 10:
@@ -117,7 +136,7 @@ def _rises(run: Run) -> Iterator[Seen]:
 )
 def _flat(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
-    if len(curve) < 30 or curve[-1, 0] < 100:
+    if len(curve) < 30 or curve[-1, 0] < 100 or run.parts.against:
         return
     part = max(len(curve) // 10, 5)
     first, last = float(curve[:part, 1].mean()), float(curve[-part:, 1].mean())

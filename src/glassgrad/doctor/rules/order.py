@@ -6,16 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
-MOSTLY = 0.75
-"""The share of backward passes without a step, above which a second optimizer does not explain it."""
+MOSTLY, ALONE = 0.75, 0.6
+"""The share of backward passes without a step, above which a second optimizer does not explain it, and without one."""
 GONE, FOR = 1e-4, 0.3
 """A rate relative to the highest one, and the share of the steps below it: healthy schedules reach it only later."""
 FALLEN = 1.0
+WON = 3.0
+"""The loss of a generator at which its judge gives it a chance of 5 %."""
+_ADVERSARIAL = frozenset({"binary_cross_entropy_with_logits", "binary_cross_entropy", "softplus", "log", "logsigmoid"})
 
 _POSITIVE = words(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
@@ -57,13 +61,56 @@ def _clipped_early(run: Run) -> Iterator[Seen]:
 )
 def _thrown(run: Run) -> Iterator[Seen]:
     parts = run.parts
-    if parts.thrown >= 6 and parts.thrown > MOSTLY * parts.passes and run.calls.steps:
+    if parts.thrown >= 6 and parts.thrown > (ALONE if parts.alone else MOSTLY) * parts.passes and run.calls.steps:
         step, backward = run.calls.line("step"), run.calls.line("backward")
         what = (
             f"the gradients of {parts.thrown} of {parts.passes} backward passes{_at(backward)} were zeroed before "
-            f"optimizer.step(){_at(step)} used them: the call of step is outside of the loop"
+            f"optimizer.step(){_at(step)} used them: the call of step or of zero_grad is in the wrong loop"
         )
         yield Seen(what, step, parts.thrown / parts.passes)
+
+
+@warning(
+    "loss term detached",
+    "Keep the term a tensor with a history: no item(), detach() or argmax() on its way.",
+    "loss = error + 0.1 * penalty  # penalty without .item()",
+)
+def _term(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    for _, op in () if graph is None else graph.of_loss():
+        scalar = op.name == "add" and op.shape == () and len(op.parents) > 1
+        if not scalar or sum(parent >= 0 for parent in op.parents[:2]) != 1:
+            continue
+        cut = source_lines.cut_terms(op.where, run.parts.files)
+        if cut:
+            what = (
+                f"a number is added to the loss at {op.where} whose history was cut at {cut}: it has no gradient, so "
+                "training does not change it"
+            )
+            yield Seen(what, cut)
+            return
+
+
+@warning(
+    "discriminator has won",
+    "Make the discriminator weaker or slower: fewer units, a lower rate, fewer steps; smooth its labels.",
+    "loss_d = bce(judge(real), 0.9 * ones) + bce(judge(made.detach()), zeros)",
+    WON,
+    "Goodfellow et al. (2014), Generative adversarial nets, section 3",
+)
+def _won(run: Run) -> Iterator[Seen]:
+    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    if not run.parts.against or len(curve) < 20 or run.graph is None:
+        return
+    part = max(len(curve) // 5, 4)
+    first, last = float(np.median(curve[:4, 1])), float(np.median(curve[-part:, 1]))
+    adversarial = any(op.name in _ADVERSARIAL for _, op in run.graph.of_loss())
+    if adversarial and last > WON and first < WON / 2:
+        what = (
+            f"the loss of this model{_at(run.calls.line('loss'))}, which another one judges, rises from {first:.3g} to "
+            f"{last:.3g}: the other is certain of each example, and its gradient vanishes"
+        )
+        yield Seen(what, run.calls.line("loss"), last, pairs(curve[:, 0], curve[:, 1]))
 
 
 @warning(

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import words
 from glassgrad.doctor.parts import Outside
-from glassgrad.doctor.rules.rule import Seen, error, listed, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
 HALF = 0.5
+MANY = 40
+"""Steps after which a target network has been updated."""
 FEW = 1e-2
 """The share of a model's numbers below which training only a vector cannot fit the data."""
-DECAYED, DECAYED_APART = 0.5, 1.5
+DECAYED, DECAYED_APART = 0.3, 1.5
 """Limits of weight decay, within the gradient and decoupled from it (AdamW): above, the weights shrink to nothing."""
 ZEROS = 0.25
 """The share of outputs of a rectifier that are exactly 0, above which the targets are probably below 0."""
@@ -33,11 +35,15 @@ def _outside(run: Run) -> Iterator[Seen]:
         share = one.count / total
         yield Seen(
             f"'{one.name}'{_at(one.where)} {_held(one)} ({share:.0%} of the weights in the forward pass): "
-            "parameters() does not include them, so no optimizer changes them",
+            f"parameters() does not include them, so no optimizer changes them{_instead(one)}",
             one.where,
             share,
             remedy=_held_better(one),
         )
+
+
+def _instead(one: Outside) -> str:
+    return f"; the optimizer made at {one.twice} has the parameters that an earlier one has" if one.twice else ""
 
 
 def _held(one: Outside) -> str:
@@ -204,6 +210,20 @@ def _rectified(run: Run) -> Iterator[Seen]:
             "with the targets of a regression"
         )
         yield Seen(what, maker[1], share)
+
+
+@info(
+    "copy never updated",
+    "Copy the weights every so many steps, if it is a target network; a frozen reference is as it should be.",
+    "target.load_state_dict(model.state_dict())  # every so many steps",
+)
+def _copies(run: Run) -> Iterator[Seen]:
+    for variable, where in run.parts.copies if run.calls.steps >= MANY else ():
+        what = (
+            f"'{variable}'{_at(where)} is a copy of the model, and after {run.calls.steps} steps it still has the "
+            "weights with which training began"
+        )
+        yield Seen(what, where or run.setup.built)
 
 
 def _output_rectifier(graph: Graph | None) -> tuple[str, str] | None:

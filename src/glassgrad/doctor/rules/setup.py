@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from glassgrad.doctor import source_lines
 from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
 HIGHEST = {"SGD": 5.0, "SGDMomentum": 5.0, "RMSprop": 0.2, "Adagrad": 2.0, "Lion": 0.1}
 """Largest rates that are known to train a net; other optimizers divide by the gradient and use `_ADAPTIVE`."""
-_ADAPTIVE = 0.2
+_ADAPTIVE = 0.1
+DROPPED = 0.85
+"""A probability of dropout from which next to nothing passes."""
+FROZEN = 0.5
+"""A share of frozen numbers that is worth knowing."""
 _OWN_RATE = frozenset({"LBFGS", "Adadelta", "Rprop", "Adafactor", "ASGD", "Muon"})
 
 
@@ -51,7 +56,10 @@ def _not_given(run: Run) -> Iterator[Seen]:
 )
 def _shared(run: Run) -> Iterator[Seen]:
     for told in run.setup.shared[:3]:
-        yield Seen(f"{told}, the same object with the same weights", run.setup.built)
+        path = told.split(" ", 2)[1].rstrip(",").rpartition(".")[0]
+        made = source_lines.assigned_to(path, run.parts.files) if path else ""
+        place = f" (made at {made})" if made else ""
+        yield Seen(f"{told}{place}, the same object with the same weights", made or run.setup.built)
 
 
 @info(
@@ -96,6 +104,34 @@ def _rate_unusual(run: Run) -> Iterator[Seen]:
             )
         elif rate == 0:
             yield Seen(f"the learning rate of {kind} is 0: nothing is learnt", run.setup.built, 0.0)
+
+
+@warning(
+    "dropout out of the usual",
+    "nn.Dropout takes the share that is set to 0, not the share that is kept: 0.1 to 0.5 is usual.",
+    "nn.Dropout(0.2)",
+    DROPPED,
+)
+def _dropout(run: Run) -> Iterator[Seen]:
+    for name, share, where in run.parts.dropouts:
+        place = f" at {where}" if where else ""
+        yield Seen(f"'{name}'{place} sets {share:.1%} of its input to 0", where or run.setup.built, share)
+
+
+@info(
+    "frozen layers",
+    "See that they are meant to be frozen; an optimizer that has them does not change them.",
+    "parameter.requires_grad_(True)",
+)
+def _frozen_layers(run: Run) -> Iterator[Seen]:
+    parts = run.parts
+    share = 1 - parts.trainable / parts.elements if parts.elements else 0.0
+    if run.setup.frozen and share > FROZEN:
+        place = f" at {parts.frozen_at}" if parts.frozen_at else ""
+        what = (
+            f"{share:.0%} of the model's numbers are frozen{place} ({listed(run.setup.frozen)}) and keep their values"
+        )
+        yield Seen(what, parts.frozen_at or run.setup.built, share)
 
 
 RULES = rules_of(globals())

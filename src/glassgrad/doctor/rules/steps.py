@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from glassgrad.doctor import source_lines
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules.rule import (
@@ -38,6 +39,8 @@ FAST, SLOW = 0.18, 1e-6
 GROWN, FIRST = 1.4, 4
 """Growth of all matrices from the first step to the fourth: relative to grown matrices, a later change looks small."""
 CLIPPED = 0.95
+DIVERGED = 100.0
+"""The growth of a loss before it is not finite, which no single bad example makes."""
 OPPOSITE = -0.75
 """The median cosine of successive gradients: RMSprop reaches -0.6 in healthy runs."""
 TOO_FAR = 3.0
@@ -159,7 +162,7 @@ def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
     if any(_reaches_too_far.look(run)):
         return
     known = _settled(data.steps, data.gradient_cosine)
-    if known.sum() < 4:
+    if known.sum() < 6:
         return
     middle = float(np.median(data.gradient_cosine[known]))
     if middle < OPPOSITE:
@@ -227,6 +230,16 @@ def _growth(data: MonitorData) -> float:
     return math.sqrt(sizes[-1] / sizes[0]) if sizes[0] > 0 else math.nan
 
 
+def _diverged(losses: Array) -> float:
+    """Return by how much the loss grew in the steps before it was not finite; NaN if it did not, or stayed finite."""
+    bad = np.flatnonzero(~np.isfinite(losses[:, 1])) if len(losses) else losses
+    if not len(bad) or bad[0] < 3:
+        return math.nan
+    before = losses[max(bad[0] - 12, 0) : bad[0], 1]
+    rising = (np.diff(before) > 0).mean() > MOSTLY
+    return float(before[-1] / before.min()) if rising and before.min() > 0 else math.nan
+
+
 @warning(
     "rate unfit for the weights",
     "Raise the learning rate; a healthy step changes the weights by about a thousandth.",
@@ -235,6 +248,12 @@ def _growth(data: MonitorData) -> float:
 )
 @_sampled(3)
 def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
+    if (grown := _diverged(run.losses)) > DIVERGED:
+        what = f"the loss grows by a factor of {grown:.1e} in a few steps until it is not finite"
+        advice = "Lower the learning rate, by powers of three, until the loss falls from the first step on."
+        remedy = "optimizer.param_groups[0]['lr'] /= 10"
+        yield Seen(what, run.setup.built, grown, advice=advice, remedy=remedy, threshold=DIVERGED)
+        return
     shares = _update_shares(data)
     known = np.isfinite(shares)
     if known.sum() < 3:
@@ -302,13 +321,27 @@ def _no_gradient(run: Run, data: MonitorData) -> Iterator[Seen]:
     if run.calls.empty or run.calls.detached:
         return
     missing = np.isnan(data.gradient_norm) & np.isnan(data.gradient_nonfinite)
-    names = [name for at, name in enumerate(data.parameters) if missing[:, at].all() and name not in run.setup.frozen]
+    frozen = {*run.setup.frozen, *run.parts.thawed}
+    names = [name for at, name in enumerate(data.parameters) if missing[:, at].all() and name not in frozen]
     if names and len(names) < len(data.parameters):
-        yield Seen(f"{listed(names)} got no gradient in {len(data)} sampled steps", names[0], float(len(names)))
+        made, cut = _assigned(run, names[0]), source_lines.cutting(run.parts.files)
+        told = f"{listed(names)} got no gradient in {len(data)} sampled steps"
+        told += f": '{names[0]}' is made at {made}" if made else ""
+        told += f"; its way to the loss may be cut at {cut}" if cut else ""
+        yield Seen(told, cut or made or names[0], float(len(names)))
     nothing = [name for at, name in enumerate(data.parameters) if (data.gradient_norm[:, at] == 0).all()]
     if nothing:
         what = f"the gradient of {listed(nothing)} was exactly zero in {len(data)} sampled steps"
         yield Seen(what, nothing[0], float(len(nothing)))
+
+
+def _assigned(run: Run, parameter: str) -> str:
+    """Return the user's line that assigns the module of a parameter; empty if unknown."""
+    parts = parameter.split(".")
+    paths = [".".join(parts[begin:end]) for begin in range(len(parts)) for end in range(len(parts), begin, -1)]
+    known = [path for path in paths if path != parts[-1] and not path.isdigit()]  # "weight" says nothing
+    places = (source_lines.assigned_to(path, run.parts.files) for path in known)
+    return next((place for place in places if place), "")
 
 
 # --- activations ---

@@ -1,0 +1,128 @@
+"""Detect padding that the loss reaches, and models whose outputs depend on tokens that are their targets."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from glassgrad.doctor import library
+from glassgrad.doctor.graphs.graph import Labels
+from glassgrad.doctor.library import Args, Array, Module, Tensor
+from glassgrad.doctor.parts import Padding
+from glassgrad.doctor.restoring.set_aside import aside
+
+_ENOUGH = 3
+"""The number of passes that are looked at; two of them must agree."""
+_PADDED, _ELSEWHERE, _LENGTHS = 0.3, 0.02, 3
+"""The share of sequences that end in the filler, its share elsewhere, and the number of lengths that tell padding."""
+_SHORTEST, _FEWEST = 5, 8
+_SHIFTED, _FAR = 0.98, 1e-4
+
+
+def padding_of(ids: Array) -> tuple[Array, int] | None:
+    """Return the places of the filler at the ends of sequences (n, length), and the filler; None if there is none.
+
+    Example:
+        >>> ids = np.array([[3, 1, 0, 0, 0], [2, 5, 4, 0, 0], [1, 1, 3, 2, 0], [4, 2, 1, 3, 5]] * 2)
+        >>> places, filler = padding_of(ids)
+        >>> places.sum(1).tolist(), filler
+        ([3, 2, 1, 0, 3, 2, 1, 0], 0)
+    """
+    if ids.ndim != 2 or ids.dtype.kind not in "iu" or len(ids) < _FEWEST or ids.shape[1] < _SHORTEST:
+        return None
+    values, counts = np.unique(ids[:, -1], return_counts=True)
+    filler = int(values[counts.argmax()])
+    places = np.cumprod((ids == filler)[:, ::-1], axis=1)[:, ::-1].astype(bool)
+    lengths = places.sum(1)
+    elsewhere = ((ids == filler) & ~places).sum()
+    if np.mean(lengths > 0) < _PADDED or len(np.unique(lengths)) < _LENGTHS or elsewhere > _ELSEWHERE * ids.size:
+        return None
+    return places, filler
+
+
+class Tokens:
+    """Looks at the embeddings of the first sampled passes, between the calls of `end_pass`."""
+
+    def __init__(self) -> None:
+        self._passes = self._reached = self._counted = 0
+        self._name, self._filler, self._by_index = "", 0, False
+        self._ids: Array | None = None
+        self._places: Array | None = None
+        self._in_pass = False
+        self._shifted = False
+        self.leaks: bool | None = None
+
+    def look(self, name: str, kind: str, module: Module, args: Args, result: Tensor) -> None:
+        """Look at the tokens that enter an embedding, and ask where its gradient arrives."""
+        if kind != "Embedding" or self._passes >= _ENOUGH or not result.requires_grad:
+            return
+        ids = library.numbers(library.first_tensor(args))
+        if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or len(ids) < 2:
+            return
+        if self._ids is None or ids.size > self._ids.size:
+            self._ids = ids
+        found = padding_of(ids)
+        if found is not None and self._places is None:
+            self._places, self._filler = found
+            self._name, self._by_index = name, getattr(module, "padding_idx", None) == self._filler
+            result.register_hook(lambda g: self._arrived(library.numbers(g)))
+
+    def _arrived(self, g: Array | None) -> None:
+        if g is not None and self._places is not None and g.shape[:2] == self._places.shape:
+            self._in_pass |= bool(g[self._places].any())
+
+    def learns(self, labels: Labels) -> None:
+        """Compare the class numbers of the loss with the tokens of the pass."""
+        if self._ids is None or labels.values is None or labels.count != self._ids.size:
+            return
+        values = labels.values
+        if self._places is not None:
+            padded = self._places.reshape(-1)[: len(values)]
+            self._counted += bool(padded.any() and (values[padded] == self._filler).all())
+        length = self._ids.shape[1]
+        rows = len(values) // length
+        if rows and length >= _SHORTEST:
+            known, entering = values[: rows * length].reshape(rows, length), self._ids[:rows]
+            alike = np.mean(known[:, :-1] == entering[:, 1:])
+            self._shifted = bool(alike > _SHIFTED and np.mean(entering[:, 1:] == entering[:, :-1]) < alike / 2)
+
+    def end_pass(self) -> None:
+        """Count a pass with tokens."""
+        self._reached += self._in_pass
+        self._passes += self._ids is not None
+        self._ids, self._places, self._in_pass = None, None, False
+
+    @property
+    def asks(self) -> bool:
+        """Whether the targets are the next tokens of the inputs, so that `ask` should look for a leak."""
+        return self._shifted and self.leaks is None
+
+    def ask(self, model: Module, args: Args) -> None:
+        """Look whether the outputs at the first places change with the tokens at the last ones. Restores the model."""
+        self.leaks = False
+        entering = library.numbers(args[0]) if args and library.is_tensor(args[0]) else None
+        if entering is None or entering.ndim != 2 or entering.dtype.kind not in "iu":
+            return
+        middle = entering.shape[1] // 2
+        changed = entering.copy()
+        changed[:, middle:] = np.roll(entering, 1, axis=0)[:, middle:]
+        torch = library.is_torch(args[0])
+
+        def run(ids: Array) -> Array | None:
+            output = model(library.tensor_of(ids, torch), *args[1:])
+            return library.numbers(library.first_tensor(output))
+
+        with aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
+            model.eval()
+            before, after = run(entering.copy()), run(changed)
+        if before is None or after is None or before.size % entering.size or before.shape != after.shape:
+            return
+        one, other = (each.reshape(*entering.shape, -1)[:, :middle] for each in (before, after))
+        self.leaks = bool(np.abs(one - other).max() > _FAR * max(float(np.abs(one).max()), 1e-30))
+
+    def found(self) -> Padding | None:
+        """Return the padding that the loss reaches, if it did so in at least two passes and in all with padding."""
+        if self._reached < 2:
+            return None
+        return Padding(self._name, self._filler, self._by_index, self._counted >= 2)

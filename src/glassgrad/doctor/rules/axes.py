@@ -1,0 +1,183 @@
+"""Rules about axes and sequences: scrambling reshapes, wrong axes of softmax, padding, leaks, states carried over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from operator import mul
+
+from glassgrad.doctor.graphs.graph import Graph, Op, Shape
+from glassgrad.doctor.library import words
+from glassgrad.doctor.rules.rule import Seen, error, listed, rules_of, warning
+from glassgrad.doctor.run import Run
+
+_RESHAPES = words("reshape view unflatten")
+_SHIFTS = words("pad cat concatenate stack")
+_SAME = words("dropout contiguous clone astype to float type")
+_MIXES = words("softmax lstm gru rnn rnn_tanh rnn_relu attention scaled_dot_product_attention")
+
+
+def _line(op: Op) -> str:
+    return f"{op.name} at {op.where}" if op.where else op.name
+
+
+def scrambles(before: Shape, after: Shape) -> bool:
+    """Tell whether a reshape mixes axes: it neither splits axes nor joins neighbours.
+
+    Example:
+        >>> scrambles((32, 10, 4, 16), (32, 4, 10, 16)), scrambles((32, 10, 64), (32, 10, 4, 16))
+        (True, False)
+    """
+    one, other = ([size for size in shape if size != 1] for shape in (before, after))
+    if one == other or 0 in one:
+        return False
+    if sorted(one) == sorted(other):
+        return True
+    first = other[0]
+    if first in one[1:] and first != one[0] and one.count(first) == other.count(first) == 1:
+        return True  # a later axis, such as the batch behind directions, has become the first
+    ends = sorted({*accumulate(one, mul), *accumulate(other, mul)})
+    return any(large % small for small, large in pairwise(ends))
+
+
+@error(
+    "axes mixed by a reshape",
+    "Exchange axes with transpose or permute; reshape and view keep the numbers in their order and cut them anew.",
+    "x.transpose(1, 2)  # in place of view or reshape",
+)
+def _mixed(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    for op in () if graph is None else graph.ops:
+        before = op.shapes[0] if op.shapes else None
+        if op.name not in _RESHAPES or before is None or len(before) < 2 or not scrambles(before, op.shape):
+            continue
+        maker = graph.made_by(op.parents[0]) if graph is not None and op.parents else None
+        if maker is not None and maker.name in _SHIFTS:
+            continue  # a shift by padding and cutting anew, as for relative positions
+        what = (
+            f"{_line(op)} cuts {list(before)} into {list(op.shape)}, which takes numbers of several places together: "
+            "it does not exchange axes"
+        )
+        yield Seen(what, op.where)
+        return
+
+
+@error(
+    "softmax along the wrong axis",
+    "Take the softmax along the axis that is summed over.",
+    "weights = torch.softmax(scores, dim=-1)",
+)
+def _wrong_axis(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    if graph is None:
+        return
+    for op in graph.ops:
+        for weights, summed in _summed(graph, op):
+            if weights.axis is None or summed == weights.axis or weights.shape[weights.axis] == 1:
+                continue
+            what = (
+                f"{_line(weights)} makes weights that add up to 1 along axis {weights.axis} of "
+                f"{list(weights.shape)}, and {_line(op)} sums along axis {summed}"
+            )
+            yield Seen(what, weights.where or op.where, float(weights.axis))
+            return
+
+
+def _summed(graph: Graph, op: Op) -> Iterator[tuple[Op, int]]:
+    """Yield the softmax whose results are weights of a sum, and the axis of the sum."""
+    if op.name == "matmul":
+        for place, parent in enumerate(op.parents[:2]):
+            weights = _direct(graph, parent)
+            if weights is not None and len(weights.shape) > 1:
+                yield weights, len(weights.shape) - 1 - place
+    elif op.name == "sum" and op.axis is not None and op.parents:
+        product = graph.ops[op.parents[0]] if op.parents[0] >= 0 else None
+        if product is not None and product.name == "multiply" and len(product.parents) > 1:
+            for parent in product.parents[:2]:
+                weights = _direct(graph, parent)
+                other = [one for one in product.parents[:2] if one != parent]
+                logarithm = other and other[0] >= 0 and "log" in graph.ops[other[0]].name
+                if weights is not None and len(weights.shape) == len(product.shape) and other and not logarithm:
+                    yield weights, op.axis
+
+
+def _direct(graph: Graph, number: int) -> Op | None:
+    while number >= 0 and graph.ops[number].name in _SAME and graph.ops[number].parents:
+        number = graph.ops[number].parents[0]
+    return graph.ops[number] if number >= 0 and graph.ops[number].name == "softmax" else None
+
+
+@warning(
+    "padding contributes",
+    "Mask the padding: in attention, in means and sums over positions, and in the loss.",
+    "scores.masked_fill(padding, float('-inf')); F.cross_entropy(..., ignore_index=0)",
+)
+def _padding(run: Run) -> Iterator[Seen]:
+    found = run.parts.padding
+    if found is None:
+        return
+    if found.by_index and not (run.graph is not None and any(op.name in _MIXES for op in run.graph.ops)):
+        return  # the embedding of the filler is 0
+    if found.counted:
+        where = run.calls.line("loss")
+        what = (
+            f"the sequences end in the filler {found.filler}, and the loss{_at(where)} counts it among its targets: "
+            "what is learnt is to fill"
+        )
+        yield Seen(what, where, remedy=f"F.cross_entropy(..., ignore_index={found.filler})")
+        return
+    where = run.calls.line("forward")
+    what = (
+        f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it: the "
+        f"call of the model{_at(where)} masks no padding"
+    )
+    yield Seen(what, where)
+
+
+@error(
+    "targets seen by the model",
+    "Give the attention a causal mask, so that a position sees those before it only.",
+    "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+)
+def _seen(run: Run) -> Iterator[Seen]:
+    if run.parts.leaks:
+        where = run.calls.line("forward")
+        what = (
+            f"the targets are the next tokens of the inputs, and the outputs of the model{_at(where)} at the first "
+            "positions change with the tokens at the last: it sees what it is to predict"
+        )
+        yield Seen(what, where)
+
+
+@warning(
+    "state carried over",
+    "Begin each batch of unrelated sequences with a state of zeros.",
+    "outputs, state = self.rnn(x)  # without the state of the last batch",
+)
+def _carried(run: Run) -> Iterator[Seen]:
+    data = run.data
+    batch = data.batch[:4].tolist() if data is not None else []
+    counts = [labels.count for _, labels in run.labels] or [
+        len(y) for _, y in run.pairs if y.ndim == 1 or len(y[0]) == 1
+    ]
+    if not run.parts.carried or not counts or counts[0] not in batch:
+        return
+    where = _recurrent(run.graph) or run.calls.line("forward")
+    names = listed([f"'{name}'" for name in run.parts.carried])
+    what = (
+        f"{names}{_at(where)} begins with the state that the batch before left, and each sequence has a target of its "
+        "own: the state is that of other sequences"
+    )
+    yield Seen(what, where)
+
+
+def _recurrent(graph: Graph | None) -> str:
+    found = (op.where for op in graph.ops if op.name in _MIXES and op.name != "softmax") if graph is not None else ()
+    return next((where for where in found if where), "")
+
+
+def _at(line: str) -> str:
+    return f" at {line}" if line else ""
+
+
+RULES = rules_of(globals())

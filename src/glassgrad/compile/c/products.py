@@ -12,49 +12,49 @@ from glassgrad.compile.plan.view_chains import Strided
 DEEP, WIDE = 256, 512  # rows and columns of a block of B
 
 _PRODUCT = """\
-/* C = A B, or C += A B: m rows, n columns, k terms. Elements of a row of A are `a_column` apart, those of a column
-   `a_row`; likewise for B; rows of C are `c_row` apart. Blocks of B stay in the cache while four rows of A pass. */
+/* C += A B for some rows: n columns, k terms. Four rows of A pass over two rows of B at a time, so that a vector of B
+   serves four sums. */
 static void gg_rows_KIND(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
                          ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, TYPE *restrict c, ptrdiff_t c_row)
 {
-    ptrdiff_t i = 0;
-    for (; i + 4 <= rows; i += 4) {
-        TYPE *restrict c0 = c + i * c_row;
-        TYPE *restrict c1 = c0 + c_row;
-        TYPE *restrict c2 = c1 + c_row;
-        TYPE *restrict c3 = c2 + c_row;
-        ptrdiff_t p = 0;
-        for (; p + 2 <= k; p += 2) {
-            const TYPE *x = a + i * a_row + p * a_column;
-            const TYPE *restrict b0 = b + p * b_row;
+    for (; rows >= 4; rows -= 4, a += 4 * a_row, c += 4 * c_row) {
+        TYPE *restrict c0 = c;
+        TYPE *restrict c1 = c + c_row;
+        TYPE *restrict c2 = c + 2 * c_row;
+        TYPE *restrict c3 = c + 3 * c_row;
+        const TYPE *x = a;
+        const TYPE *restrict b0 = b;
+        ptrdiff_t p = k;
+        for (; p >= 2; p -= 2, x += 2 * a_column, b0 += 2 * b_row) {
             const TYPE *restrict b1 = b0 + b_row;
             const TYPE x00 = x[0], x01 = x[a_column];
             const TYPE x10 = x[a_row], x11 = x[a_row + a_column];
             const TYPE x20 = x[2 * a_row], x21 = x[2 * a_row + a_column];
             const TYPE x30 = x[3 * a_row], x31 = x[3 * a_row + a_column];
             for (ptrdiff_t j = 0; j < n; j++) {
-                c0[j] += x00 * b0[j] + x01 * b1[j];
-                c1[j] += x10 * b0[j] + x11 * b1[j];
-                c2[j] += x20 * b0[j] + x21 * b1[j];
-                c3[j] += x30 * b0[j] + x31 * b1[j];
+                c0[j] = c0[j] + x00 * b0[j] + x01 * b1[j];
+                c1[j] = c1[j] + x10 * b0[j] + x11 * b1[j];
+                c2[j] = c2[j] + x20 * b0[j] + x21 * b1[j];
+                c3[j] = c3[j] + x30 * b0[j] + x31 * b1[j];
             }
         }
-        for (; p < k; p++) {
-            const TYPE *x = a + i * a_row + p * a_column;
-            const TYPE *restrict b0 = b + p * b_row;
+        if (p > 0) {
+            const TYPE x0 = x[0], x1 = x[a_row], x2 = x[2 * a_row], x3 = x[3 * a_row];
             for (ptrdiff_t j = 0; j < n; j++) {
-                c0[j] += x[0] * b0[j];
-                c1[j] += x[a_row] * b0[j];
-                c2[j] += x[2 * a_row] * b0[j];
-                c3[j] += x[3 * a_row] * b0[j];
+                c0[j] += x0 * b0[j];
+                c1[j] += x1 * b0[j];
+                c2[j] += x2 * b0[j];
+                c3[j] += x3 * b0[j];
             }
         }
     }
-    for (; i < rows; i++) {
-        for (ptrdiff_t p = 0; p < k; p++) {
-            const TYPE x = a[i * a_row + p * a_column];
+    for (; rows > 0; rows--, a += a_row, c += c_row) {
+        const TYPE *x = a;
+        const TYPE *restrict y = b;
+        for (ptrdiff_t p = k; p > 0; p--, x += a_column, y += b_row) {
+            const TYPE factor = x[0];
             for (ptrdiff_t j = 0; j < n; j++) {
-                c[i * c_row + j] += x * b[p * b_row + j];
+                c[j] += factor * y[j];
             }
         }
     }
@@ -62,6 +62,8 @@ static void gg_rows_KIND(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *r
 """
 
 _WHOLE = """\
+/* C = A B, or C += A B: m rows, n columns, k terms. Elements of a row of A are `a_column` apart, those of a column
+   `a_row`; likewise for B; rows of C are `c_row` apart. A block of B stays in the cache while the rows of A pass. */
 static void gg_product_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
                             ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, ptrdiff_t b_column,
                             TYPE *restrict c, ptrdiff_t c_row, TYPE *restrict panel)
@@ -76,10 +78,8 @@ static void gg_product_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, co
         return;
     }
 #endif
-    if (!adds) {
-        for (ptrdiff_t i = 0; i < m; i++) {
-            memset(c + i * c_row, 0, (size_t)n * sizeof *c);
-        }
+    for (ptrdiff_t i = 0; i < m && !adds; i++) {
+        memset(c + i * c_row, 0, (size_t)n * sizeof *c);
     }
     for (ptrdiff_t p = 0; p < k; p += GG_DEEP) {
         const ptrdiff_t deep = k - p < GG_DEEP ? k - p : GG_DEEP;
@@ -147,7 +147,8 @@ class ProductCode(Solid):
 
     @staticmethod
     def accepts(instr: Instr, position: int, strided: Strided) -> bool:
-        return len(strided.shape) >= 2
+        last = zip(strided.strides[-2:], strided.shape[-2:], strict=True)
+        return len(strided.shape) >= 2 and all(stride > 0 or extent == 1 for stride, extent in last)
 
     def lines(self) -> list[str]:
         a, b = self.operand(0), self.operand(1)
@@ -157,8 +158,8 @@ class ProductCode(Solid):
         one = _rows_together(a, b, batch)
         if one is not None:
             a, m, batch = one, math.prod(one.shape[:-1]), ()
-        panel = "NULL"
-        if b.strides[-1] != 1:
+        panel, across = "NULL", b.strides[-1] if n != 1 else 1
+        if across != 1:
             panel = self.room("panel", self.kind, panel_size(n, k))
         size = self.sizes.text
         starts = [self.start(0), self.start(1), self.pointer(out)]
@@ -174,7 +175,7 @@ class ProductCode(Solid):
         arguments = [
             f"false, {size(m)}, {size(n)}, {size(k)}",
             f"{starts[0]}, {size(a.strides[-2])}, {size(a.strides[-1])}",
-            f"{starts[1]}, {size(b.strides[-2])}, {size(b.strides[-1])}",
+            f"{starts[1]}, {size(b.strides[-2])}, {size(across)}",
             f"{starts[2]}, {size(n)}, {panel}",
         ]
         body = [f"{function}({', '.join(arguments)});"]

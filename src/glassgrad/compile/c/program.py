@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -118,9 +119,12 @@ class Program:
             writer = NestWriter(kernel.nest, pointer, words)
         else:
             writer = SOLIDS[kernel.instrs[0].op](kernel, pointer, words)
-        lines = writer.lines()
+        body = "\n".join(f"    {line}" for line in writer.lines())
+        words_used = set(re.findall(r"\w+", body))
         heads, arguments = [], []
         for place, (name, var) in params.items():
+            if name not in words_used:
+                continue
             constant = "" if place in written else "const "
             heads.append(f"{constant}{TYPES[kind(var.dtype)]} *restrict {name}")
             arguments.append(self.address(var))
@@ -128,7 +132,6 @@ class Program:
             heads.append(f"{TYPES[room.kind]} *restrict {room.name}")
             arguments.append(f"arena.{room.kind} + {start}")
         name = self._title(kernel, number)
-        body = "\n".join(f"    {line}" for line in lines)
         head = wrapped(f"static void {name}(", heads)
         text = f"/* {self._comment(kernel)} */\n{head}\n{{\n{body}\n}}\n"
         return Function(text, wrapped(f"    {name}(", arguments) + ";")

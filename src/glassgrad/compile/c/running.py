@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -15,6 +13,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base.kept import free_in_children
+from glassgrad.compile.c.compiler import compiler
 from glassgrad.compile.c.solid import kind
 from glassgrad.compile.c.stages import planned
 from glassgrad.compile.c.words import TYPES, Names
@@ -36,12 +35,6 @@ FLAGS = (
     "-fPIC",
     "-w",
 )
-
-
-def compiler() -> str | None:
-    """Return the C compiler of this machine: the one that CC names, or cc, gcc or clang; None without one."""
-    named = os.environ.get("CC", "").split()
-    return next((found for name in (*named[:1], "cc", "gcc", "clang") if (found := shutil.which(name))), None)
 
 
 class CStep:

@@ -33,7 +33,7 @@ def chosen(backend: str) -> str:
         return backend
     has_compiler = importlib.import_module(_COMPILER).compiler() is not None if backend == "c" else False
     if backend == "c" and not has_compiler:
-        raise errors.NO_C_COMPILER()
+        raise errors.NO_C_COMPILER(backend=backend)
     reason = None if has_compiler else _why_no_llvm()
     if reason is None:
         return "c" if has_compiler else "llvm"

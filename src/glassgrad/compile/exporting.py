@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.compile.front.calls.cached_trace import TraceCall
 from glassgrad.compile.front.calls.captured import Capture
-from glassgrad.compile.front.calls.parameters import parameter_names
+from glassgrad.compile.front.calls.parameters import Function, parameter_names
 from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.showing import recalled
 from glassgrad.engine import tree
@@ -17,8 +18,9 @@ from glassgrad.engine import tree
 class Exporting:
     """How a compiled function leaves Python, and comes back."""
 
-    function: Any
+    function: Function
     keep_grads: bool
+    _latest: TraceCall | None
 
     def export_c(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write the latest program as C that a person can read, with its state: training or inference.
@@ -86,13 +88,15 @@ class Exporting:
 
     def _lasting(self) -> tuple[Capture, list[Any] | None]:
         """Return a trace that serves any number of calls, and the leaves of a call's arguments, if they are alive."""
-        latest = self._current("the program")  # type: ignore[attr-defined]  # of who has these methods
+        latest = self._latest
+        if latest is None:
+            raise errors.NOT_CALLED_YET(what="the program")
         given = recalled(latest.given)
         leaves = None if given is None else tree.every_leaf({"args": given[0], "kwargs": given[1]})
         if not latest.capture.once:
             return latest.capture, leaves
         if given is None:
-            raise errors.C_FIRST_CALL()
+            raise errors.C_FIRST_CALL(name=getattr(self.function, "__name__", "the function"))
         # The first call made the optimizer's state; what the next call does is traced without running it.
         with TRACING_LOCK:
             names = parameter_names(self.function)

@@ -245,7 +245,7 @@ C_PYTHON_CODE = Message(
 )
 C_OPEN_RESULT = Message(
     CompileError,
-    "gradients flow through the function from outside: a result or an argument requires a gradient. Nothing was written.\n"
+    "gradients flow through {name} from outside: a result or an argument requires a gradient. Nothing was written.\n"
     "Next: call backward() and the optimizer inside of the compiled function, or detach what it takes and returns.",
 )
 C_NOT_WRITTEN = Message(FileError, "the folder {folder} cannot be written: {reason}.")
@@ -257,12 +257,12 @@ C_STATE = Message(
 )
 C_FIRST_CALL = Message(
     CompileError,
-    "the first call made state that the next one finds, and its arguments are gone.\n"
+    "the first call of {name} made state that the next one finds, and its arguments are gone.\n"
     "Next: call the function once more, then export it.",
 )
 NO_C_COMPILER = Message(
     CompileError,
-    "backend='c' needs a C compiler, and none was found: neither the one that CC names, nor cc, gcc or clang.\n"
+    "backend={backend!r} needs a C compiler, and none was found: neither the one that CC names, nor cc, gcc or clang.\n"
     "Next: install one (Debian: apt install gcc; macOS: xcode-select --install), or pip install llvmlite for native code.",
 )
 C_COMPILER_FAILED = Message(

@@ -9,8 +9,8 @@ and a README (`export.py`), or a shared library that runs here (`running.py`, fo
 | the way from a graph to kernels in order, with their memory | `stages.py` |
 | types, numbers and names of C | `words.py`; names of sizes in `sizes.py` |
 | an expression, and the functions that expressions call | `expressions.py`, `helpers.py`, through `builder.py` |
-| a loop nest | `nests.py` |
-| a product, a convolution, a pool, a scatter, a scan, a loop over time | `products.py`, `windows.py`, `scatters.py`, `recurrent.py` |
+| a loop nest | `kernels/nests.py` |
+| a product, a convolution or pool, a scatter or scan, a loop over time | files of the folder `kernels` |
 | random numbers | `draws.py` |
 | a kernel as a function, and the whole of `step.c` | `program.py`; header and other files in `package.py` |
 """

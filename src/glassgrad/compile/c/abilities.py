@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.c.solids import SOLIDS
+from glassgrad.compile.c.kernels.solids import SOLIDS
 from glassgrad.compile.llvm.loops.scalar import COSTS
 from glassgrad.compile.llvm.module.ir import KINDS
 from glassgrad.compile.llvm.table import LOOPS
 from glassgrad.compile.plan.target import Target
+
+WITHOUT_C: dict[str, str] = {}
+"""Primitive with native code -> why it has no C."""
 
 
 def abilities() -> Target:

@@ -1,7 +1,7 @@
 """Random numbers of a step: PCG64 as NumPy has it, so that the same seed gives the same numbers.
 
-The generator is PCG XSL RR 128/64 (O'Neill 2014); normal numbers come from the ziggurat of Marsaglia and Tsang 2000 with
-256 layers, integers from Lemire 2019. The tables of the ziggurat are computed here.
+The generator is PCG XSL RR 128/64 (O'Neill 2014); normal numbers come from the ziggurat of Marsaglia and Tsang 2000
+with 256 layers, integers from Lemire 2019. The tables of the ziggurat are computed here.
 """
 
 from __future__ import annotations
@@ -172,7 +172,11 @@ def _tables(of: str) -> str:
         f"static const {kind} gg_{name}_{of}[{_LAYERS}] = {{\n{_rows(texts)}\n}};"
         for name, kind, texts in (
             ("widths", "double" if of == "f64" else "float", [literal(one, of) for one in widths]),
-            ("inside", "uint64_t" if of == "f64" else "uint32_t", [f"UINT64_C({one})" if of == "f64" else f"{one}u" for one in inside]),
+            (
+                "inside",
+                "uint64_t" if of == "f64" else "uint32_t",
+                [f"UINT64_C({one})" if of == "f64" else f"{one}u" for one in inside],
+            ),
             ("heights", "double" if of == "f64" else "float", [literal(one, of) for one in heights]),
         )
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.c import draws, package, written
+from glassgrad.compile.c.helpers import Helpers
+from glassgrad.compile.c.kernels.solid import kind
 from glassgrad.compile.c.package import Field
-from glassgrad.compile.c.solid import kind
+from glassgrad.compile.c.program import wrapped
 from glassgrad.compile.c.stages import Planned, planned
-from glassgrad.compile.c.words import Names
+from glassgrad.compile.c.words import TYPES, Names
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.feeds import Feed
 from glassgrad.compile.ir.graph import Graph, Var
@@ -97,7 +100,9 @@ class Package:
             if one.var in inputs:
                 value = one.tensor.array
                 note = package.shape_note(value) + (f", {one.path}" if one.path else "")
-                found[one.var] = Field(self._take(one.var), one.path or one.var.name or "", kind(one.var.dtype), value, note)
+                found[one.var] = Field(
+                    self._take(one.var), one.path or one.var.name or "", kind(one.var.dtype), value, note
+                )
         for feed in self.captured.feeds:
             if feed.pure and feed.var in inputs and feed.var is not None:
                 value = np.asarray(feed.draw(), np.float64)
@@ -140,7 +145,7 @@ class Package:
                 '#include "step.h"',
                 "",
                 made.head,
-                "/* --- the step ---------------------------------------------------------------------------------- */\n",
+                "/* --- the step " + "-" * 90 + " */\n",
                 f"{self._signature(results)}\n{{",
                 *(f"    {line}" if line else "" for line in made.body),
                 *self._unused(made.body, results),
@@ -149,7 +154,7 @@ class Package:
             ]
         )
         if made.arena:
-            check = "_Static_assert(sizeof arena == STEP_ARENA_BYTES, \"the arena has the size that step.h states\");"
+            check = '_Static_assert(sizeof arena == STEP_ARENA_BYTES, "the arena has the size that step.h states");'
             source = source.replace("} arena;\n", f"}} arena;\n{check}\n", 1)
         members = [one.declaration(made.sizes.text(max(one.value.size, 1))) for one in self.fields.values()]
         members += [f"    struct gg_generator {one.name};" for one in self.generators.values()]
@@ -157,7 +162,10 @@ class Package:
         room = 2 * len(package.weights_header(stored)) + 1024
         members = members or ["    char nothing;"]
         header = package.header_text(title, made.sizes.names, made.arena, members, run, before, room)
-        example = [Field(name, name, kind(var.dtype), self._example(at, var)) for at, (var, name) in enumerate(self.arguments.items())]
+        example = [
+            Field(name, name, kind(var.dtype), self._example(at, var))
+            for at, (var, name) in enumerate(self.arguments.items())
+        ]
         shown = [Field(name, name, kind(var.dtype), np.zeros(var.shape, var.dtype)) for var, name in results.items()]
         loss = next((one for one in shown if one.value.size == 1), None)
         total = sum(one.value.nbytes for one in stored)
@@ -172,7 +180,7 @@ class Package:
         return {**files, "step.weights": package.weights_file(stored), "step.example": package.weights_file(example)}
 
     def _results(self) -> dict[Var, str]:
-        """Return the outputs with their names; an output that appears twice, or is an input, gets an array of its own."""
+        """Return the outputs with their names; one that appears twice, or is an input, gets an array of its own."""
         found: dict[Var, str] = {}
         hints = written.hints_of(self.planned.graph.instrs, self.origins)
         count = len(self.planned.graph.outputs) - len(self.planned.computed)
@@ -190,7 +198,7 @@ class Package:
             **{var: one.place for var, one in self.fields.items()},
         }
 
-    def _drawn(self) -> dict[Var, Any]:
+    def _drawn(self) -> dict[Var, Callable[[tuple[str, str], Helpers], str]]:
         return {
             feed.var: functools.partial(_draw, feed, f"&s->{self.generators[id(feed.drawn.generator)].name}")
             for feed in self.captured.feeds
@@ -198,11 +206,11 @@ class Package:
         }
 
     def _signature(self, results: Mapping[Var, str]) -> str:
-        from glassgrad.compile.c.program import wrapped
-        from glassgrad.compile.c.words import TYPES
-
         parts = ["struct step *s"]
-        parts += [f"{'' if self._is_written(var) else 'const '}{TYPES[kind(var.dtype)]} *{name}" for var, name in self.arguments.items()]
+        parts += [
+            f"{'' if self._is_written(var) else 'const '}{TYPES[kind(var.dtype)]} *{name}"
+            for var, name in self.arguments.items()
+        ]
         parts += [f"{TYPES[kind(var.dtype)]} *{name}" for var, name in results.items()]
         return wrapped("int step_run(", parts)
 
@@ -210,15 +218,15 @@ class Package:
         return any(target is var for target, _ in self.graph.updates)
 
     def _unused(self, body: Sequence[str], results: Mapping[Var, str]) -> list[str]:
-        import re
-
         text = "\n".join(body)
         names = ["s", *self.arguments.values(), *results.values()]
         return [f"    (void){name};" for name in names if not re.search(rf"\b{name}\b", text)]
 
     def _run_comment(self) -> str:
         names = {**self.arguments, **{var: one.name for var, one in self.fields.items()}}
-        checks = {self.planned.graph.inputs.index(check.var) + 1: names.get(check.var, "") for check in self.planned.checks}
+        checks = {
+            self.planned.graph.inputs.index(check.var) + 1: names.get(check.var, "") for check in self.planned.checks
+        }
         return package.run_comment(sorted(checks.items()), bool(self.planned.computed))
 
     def _example(self, number: int, var: Var) -> Array:
@@ -229,7 +237,7 @@ class Package:
         return np.ascontiguousarray(np.asarray(value, var.dtype)).reshape(var.shape)
 
 
-def _draw(feed: Feed, generator: str, to: tuple[str, str], helpers: Any) -> str:
+def _draw(feed: Feed, generator: str, to: tuple[str, str], helpers: Helpers) -> str:
     assert feed.drawn is not None
     assert feed.var is not None
     return draws.draw_line(feed.drawn, generator, feed.var, to, helpers)
@@ -257,7 +265,7 @@ def _names_of(captured: Capture, graph: Graph) -> tuple[Mapping[Var, str], Mappi
 def _refuse(captured: Capture) -> None:
     """Refuse Python code that has to run again in every call."""
     if captured.boundary is not None or captured.argument_grads:
-        raise errors.C_OPEN_RESULT()
+        raise errors.C_OPEN_RESULT(name=captured.graph.name)
     for feed in captured.feeds:
         if feed.var is None or not (feed.pure or feed.drawn is not None):
             raise errors.C_PYTHON_CODE(what=feed.label)
@@ -268,7 +276,9 @@ def _refuse(captured: Capture) -> None:
 def without_kept_gradients(captured: Capture) -> Graph:
     """Return the graph without the gradients that stay on the leaves after a call, if nothing reads them."""
     graph = captured.unwatched
-    read = {var for instr in graph.instrs for var in instr.reads()} | {out for out in graph.outputs if isinstance(out, Var)}
+    read = {var for instr in graph.instrs for var in instr.reads()} | {
+        out for out in graph.outputs if isinstance(out, Var)
+    }
     slots = {one.var for one in captured.state if one.path.endswith(".grad") and one.var not in read}
     kept = replace(
         graph,

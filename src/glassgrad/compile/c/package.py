@@ -144,7 +144,8 @@ int step_read(const char *path, const char *name, const char *dtype, void *to, s
             if (end != NULL && kind != NULL && kind < end) {
                 const long first = gg_number_after(entry, end, "\\"data_offsets\\":[", 0);
                 const long last = gg_number_after(entry, end, "\\"data_offsets\\":[", 1);
-                if (first >= 0 && (size_t)(last - first) == bytes && fseek(file, (long)size + 8 + first, SEEK_SET) == 0) {
+                const bool fits = first >= 0 && (size_t)(last - first) == bytes;
+                if (fits && fseek(file, (long)size + 8 + first, SEEK_SET) == 0) {
                     status = fread(to, 1, bytes, file) == bytes ? 0 : -1;
                 }
             }
@@ -158,9 +159,7 @@ int step_read(const char *path, const char *name, const char *dtype, void *to, s
 
 def _text_of_c(raw: bytes) -> str:
     """Return bytes as lines of C strings."""
-    text = "".join(
-        chr(one) if 32 <= one < 127 and chr(one) not in '"\\?' else f"\\{one:03o}" for one in raw
-    )
+    text = "".join(chr(one) if 32 <= one < 127 and chr(one) not in '"\\?' else f"\\{one:03o}" for one in raw)
     lines, line = [], ""
     at = 0
     while at < len(text):
@@ -182,9 +181,12 @@ def storage(fields: Sequence[Field]) -> str:
         inside = json.dumps(f"{key}:{{")
         kind = json.dumps(json.dumps(safe_name(one.kind)))
         size = f"sizeof s->{one.name}"
-        reads.append(f"    if (step_read(path, {inside}, {kind}, {one.place}, {size}) != 0) {{\n        return -1;\n    }}")
+        reads.append(
+            f"    if (step_read(path, {inside}, {kind}, {one.place}, {size}) != 0) {{\n        return -1;\n    }}"
+        )
     writes = [
-        f"    fine = fine && fwrite({one.place}, 1, sizeof s->{one.name}, file) == sizeof s->{one.name};" for one in fields
+        f"    fine = fine && fwrite({one.place}, 1, sizeof s->{one.name}, file) == sizeof s->{one.name};"
+        for one in fields
     ]
     return f"""\
 {_READER}
@@ -261,7 +263,10 @@ int step_read(const char *path, const char *name, const char *dtype, void *to, s
 def run_comment(checks: Sequence[tuple[int, str]], computed: bool) -> str:
     """Return what `step_run` returns, as a comment."""
     lines = ["/* One step. Returns 0."]
-    lines += [f"   Returns {number} and changes nothing if an index in {name} is outside of its axis." for number, name in checks]
+    lines += [
+        f"   Returns {number} and changes nothing if an index in {name} is outside of its axis."
+        for number, name in checks
+    ]
     if computed:
         lines.append("   Returns -1 and keeps the state if an index that the step computes is outside of its axis.")
     return "\n".join(lines) + " */"

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from glassgrad.compile.c.helpers import Helpers
-from glassgrad.compile.c.nests import NestWriter, Room
+from glassgrad.compile.c.kernels.nests import NestWriter, Room
+from glassgrad.compile.c.kernels.solid import Solid, kind
+from glassgrad.compile.c.kernels.solids import SOLIDS
 from glassgrad.compile.c.sizes import Sizes
-from glassgrad.compile.c.solid import Solid, kind
-from glassgrad.compile.c.solids import SOLIDS
 from glassgrad.compile.c.stages import Planned
 from glassgrad.compile.c.words import TYPES, Names, comment, literal
 from glassgrad.compile.front.origin import FORWARD, Origin

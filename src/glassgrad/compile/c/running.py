@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base.kept import free_in_children
 from glassgrad.compile.c.compiler import compiler
-from glassgrad.compile.c.solid import kind
+from glassgrad.compile.c.kernels.solid import kind
 from glassgrad.compile.c.stages import planned
 from glassgrad.compile.c.words import TYPES, Names
 from glassgrad.compile.c.written import Layout, hints_of, write
@@ -108,7 +108,7 @@ def loaded(source: str) -> ctypes._NamedFuncPointer:
     """
     found = compiler()
     if found is None:
-        raise errors.NO_C_COMPILER()
+        raise errors.NO_C_COMPILER(backend="c")
     key = files.name_of("c", _version(found), *FLAGS, source)
     entry = files.read(key)
     if entry is None:

@@ -1,4 +1,4 @@
-"""The way from a graph to kernels in order with their memory: the stages of native code, for one thread and without LLVM.
+"""The way from a graph to kernels in order with their memory: the stages of native code, for one thread.
 
 Every array lies in an arena of its element kind, so the written program has no memory of two types.
 """

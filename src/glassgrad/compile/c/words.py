@@ -26,15 +26,14 @@ TYPES = {
 """Element kind -> the type of C. Halves and bfloat16 have none in C11."""
 
 # Words that an identifier of the written program may not be.
-_RESERVED = frozenset(
-    """
+_WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false
-    s step main arena loss_value i j k l m n a b c d e exp log sin cos tan tanh sqrt pow floor ceil round trunc erf
-    gamma lgamma index time remove rename exit abs labs div free malloc read write open close link signal j0 j1 jn y0
-    y1 yn NAN INFINITY NULL EOF FILE x0 x1 x2 x3
-    """.split()
-)
+    s step main arena arrays model count words turn turns i j k l m n a b c d e exp log sin cos tan tanh sqrt pow floor
+    ceil round trunc erf gamma lgamma index time remove rename exit abs labs div free malloc read write open close link
+    signal j0 j1 jn y0 y1 yn NAN INFINITY NULL EOF FILE x0 x1 x2 x3
+"""
+_RESERVED = frozenset(_WORDS.split())
 
 
 def literal(value: float, kind: str) -> str:

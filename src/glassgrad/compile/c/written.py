@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glassgrad.compile.c.helpers import Helpers
+from glassgrad.compile.c.kernels.solid import kind
 from glassgrad.compile.c.program import Program, array_text, elements, rounded
 from glassgrad.compile.c.sizes import Sizes
-from glassgrad.compile.c.solid import kind
 from glassgrad.compile.c.stages import Planned
 from glassgrad.compile.c.words import TYPES, Names, literal
 from glassgrad.compile.ir.graph import Instr, Var

@@ -7,9 +7,10 @@ weight; the transpose multiplies and adds the windows back.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from glassgrad.compile.c.products import product_function
-from glassgrad.compile.c.solid import Solid, loop
+from glassgrad.compile.c.kernels.products import product_function
+from glassgrad.compile.c.kernels.solid import Solid, loop
 from glassgrad.compile.ir.graph import Instr, Var
 
 _STRUCT = """\
@@ -120,9 +121,8 @@ static void gg_spread_KIND(const struct gg_windows *s, const TYPE *restrict give
 """
 
 
-def _pairs(values: object) -> tuple[int, int]:
-    first, second = values  # type: ignore[misc]  # params hold pairs of ints
-    return int(first), int(second)
+def _pairs(values: Sequence[int]) -> tuple[int, int]:
+    return int(values[0]), int(values[1])
 
 
 def _windows(instr: Instr, channels: int, size: tuple[int, int], kernel: tuple[int, int], out: tuple[int, int]) -> str:
@@ -138,7 +138,9 @@ def _fits(instr: Instr) -> bool:
     arrays = [one for one in (*instr.inputs, *instr.outputs) if isinstance(one, Var)]
     same = len(arrays) == len(instr.inputs) + 1 and all(one.dtype == arrays[0].dtype for one in arrays)
     floats = arrays[0].dtype.kind == "f" and arrays[0].dtype.itemsize >= 4
-    return same and floats and all(one.size for one in arrays) and min(min(pair) for pair in instr.params["padding"]) >= 0
+    return (
+        same and floats and all(one.size for one in arrays) and min(min(pair) for pair in instr.params["padding"]) >= 0
+    )
 
 
 class ConvCode(Solid):
@@ -267,6 +269,3 @@ class SpreadCode(Solid):
             f"memset({target}, 0, (size_t)({self.sizes.text(out.size)}) * sizeof *{target});",
             *loop("n", self.sizes.text(planes), [call]),
         ]
-
-
-

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from glassgrad.compile.c.expressions import C, written
 from glassgrad.compile.c.helpers import Helpers, in_kind
-from glassgrad.compile.c.solid import Solid, Words, kind, loop
+from glassgrad.compile.c.kernels.solid import Solid, Words, kind, loop
 from glassgrad.compile.c.words import TYPES
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.loops.routes import Route

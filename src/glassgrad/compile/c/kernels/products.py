@@ -1,11 +1,11 @@
-"""Matrix products: one small blocked kernel for all sizes and layouts, with CBLAS in its place where it is asked for."""
+"""Matrix products: one small blocked kernel for all sizes and layouts, or CBLAS if the user asks for it."""
 
 from __future__ import annotations
 
 import math
 
 from glassgrad.compile.c.helpers import Helpers
-from glassgrad.compile.c.solid import Solid, loop
+from glassgrad.compile.c.kernels.solid import Solid, loop
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.plan.view_chains import Strided
 

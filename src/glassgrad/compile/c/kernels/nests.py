@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from glassgrad.compile.c.expressions import ATOM, SIMPLE, C, written
 from glassgrad.compile.c.helpers import Helpers
@@ -88,9 +87,7 @@ class NestWriter:
     @contextmanager
     def _loop(self, axis: Axis, low: str = "0", high: str = "", pragma: str = "") -> Iterator[None]:
         name = self.counters.get(axis) or next(
-            one
-            for one in (*_COUNTERS, *(f"at{number}" for number in range(99)))
-            if one not in self.counters.values()
+            one for one in (*_COUNTERS, *(f"at{number}" for number in range(99))) if one not in self.counters.values()
         )
         self.counters[axis] = name
         self.levels.append(_Level(self.levels[-1].axes | {axis}))
@@ -463,7 +460,8 @@ class NestWriter:
 
     def _store_all(self, stores: list[int]) -> None:
         """Compute all values before any store, because a store may overwrite an operand."""
-        values: list[tuple[Any, C]] = [(self.nest.stores[at], self.value(self.nest.stores[at].value)) for at in stores]
+        chosen = [self.nest.stores[at] for at in stores]
+        values = [(store, self.value(store.value)) for store in chosen]
         if len(values) > 1:
             values = [(store, self._named(store.value, text)) for store, text in values]
         for store, text in values:

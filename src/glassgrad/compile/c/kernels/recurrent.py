@@ -6,8 +6,8 @@ Operands and results are those of ``lstm_scan`` and its relatives in `ops.recurr
 
 from __future__ import annotations
 
-from glassgrad.compile.c.products import product_function
-from glassgrad.compile.c.solid import Solid, loop
+from glassgrad.compile.c.kernels.products import product_function
+from glassgrad.compile.c.kernels.solid import Solid, loop
 from glassgrad.compile.ir.graph import Instr, Var
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
@@ -86,7 +86,9 @@ class RecurrentCode(Solid):
         turned = self.room("turned", self.kind, self.wide * self.hidden)
         self.room("from_h", self.kind, self.batch * self.wide)
         name = product_function(self.helpers, self.kind)
-        copy = loop("u", wide, loop("v", hidden, [f"{turned}[v * {wide} + u] = {self._pointer('w')}[u * {hidden} + v];"]))
+        copy = loop(
+            "u", wide, loop("v", hidden, [f"{turned}[v * {wide} + u] = {self._pointer('w')}[u * {hidden} + v];"])
+        )
         begin = self._each([f"{self.at('hn')} = {self.at('h0')};"])
         if self.cell == "lstm":
             begin = self._each([f"{self.at('hn')} = {self.at('h0')};", f"{self.at('cn')} = {self.at('c0')};"])
@@ -106,7 +108,9 @@ class RecurrentCode(Solid):
                 + ";"
                 for at, gate in enumerate(("input", "forget", "cell", "output"))
             ]
-            kept = [f"{self.at('gates', at)} = {gate};" for at, gate in enumerate(("input", "forget", "cell", "output"))]
+            kept = [
+                f"{self.at('gates', at)} = {gate};" for at, gate in enumerate(("input", "forget", "cell", "output"))
+            ]
             return [
                 *gates,
                 f"const {kind} memory = forget * {self.at('cn')} + input * cell;",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.c.products import ProductCode
-from glassgrad.compile.c.recurrent import RecurrentBackCode, RecurrentCode
-from glassgrad.compile.c.scatters import SCANS, ScanCode, ScatterCode
-from glassgrad.compile.c.solid import Solid
-from glassgrad.compile.c.windows import ConvCode, SpreadCode
+from glassgrad.compile.c.kernels.products import ProductCode
+from glassgrad.compile.c.kernels.recurrent import RecurrentBackCode, RecurrentCode
+from glassgrad.compile.c.kernels.scatters import SCANS, ScanCode, ScatterCode
+from glassgrad.compile.c.kernels.solid import Solid
+from glassgrad.compile.c.kernels.windows import ConvCode, SpreadCode
 from glassgrad.compile.llvm.loops.scatter_form import SCATTERS
 
 SOLIDS: dict[str, type[Solid]] = {

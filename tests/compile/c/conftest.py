@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 # As in the written Makefile, without the options of this processor alone.
-FAST = "-O2 -ffp-contract=fast -fno-math-errno -fno-trapping-math -fopenmp-simd -DGG_SIMD".split()
-SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all".split()
-STRICT = "-std=c11 -Wall -Wextra -Wconversion -Werror".split()
+FAST = ["-O2", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-DGG_SIMD"]
+SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 C_TYPES = {"float32": "float", "float64": "double", "int64": "int64_t"}
 
 needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")

@@ -114,6 +114,5 @@ def autoencoder():
 
 
 STEPS = {
-    one.__name__: one
-    for one in (names_mlp, embedding, dropout, double, images, attention, lstm, gru, rnn, autoencoder)
+    one.__name__: one for one in (names_mlp, embedding, dropout, double, images, attention, lstm, gru, rnn, autoencoder)
 }

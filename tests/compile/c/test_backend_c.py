@@ -92,7 +92,8 @@ def test_the_same_seed_draws_the_same_numbers(draw, dtype, tmp_path):
     kind, name = signature[signature.index(", ") + 2 : signature.index(")")].split(" *")
     (tmp_path / "test.c").write_text(
         f'#include <stdio.h>\n#include "step.h"\nstatic struct step model;\nstatic {kind} {name}[{count}];\n'
-        f'int main(void)\n{{\n    if (step_init(&model, "step.weights") != 0 || step_run(&model, {name}) != 0) return 1;\n'
+        "int main(void)\n{\n"
+        f'    if (step_init(&model, "step.weights") != 0 || step_run(&model, {name}) != 0) return 1;\n'
         f"    return fwrite({name}, sizeof {name}, 1, stdout) == 1 ? 0 : 1;\n}}\n"
     )
     run = subprocess.run([str(compiled(tmp_path, ["test.c", "step.c"]))], cwd=tmp_path, capture_output=True, check=True)

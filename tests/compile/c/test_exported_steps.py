@@ -85,7 +85,7 @@ def test_the_makefile_runs_the_example(tmp_path):
 
 def test_the_program_says_what_it_is(tmp_path):
     """Names and lines of the user, formulas of the ops, sizes by name, the arena as a constant."""
-    step, batches = trained("names_mlp")
+    step, _ = trained("names_mlp")
     step.export_c(tmp_path)
     header, source = (tmp_path / "step.h").read_text(), (tmp_path / "step.c").read_text()
     assert "BATCH = 16" in header

@@ -19,7 +19,7 @@ def refused(function, *args, tmp_path):
 
 
 def test_an_op_without_c_is_named_with_its_line(tmp_path):
-    told = refused(lambda x: gg.linalg.inv(x), gg.eye(3), tmp_path=tmp_path)
+    told = refused(lambda x: gg.linalg.inv(x + 1), gg.eye(3), tmp_path=tmp_path)
     assert "inv at" in told
     assert "test_refusals.py" in told
     assert "LAPACK" in told

@@ -53,6 +53,9 @@ static inline uint64_t gg_next64(struct gg_generator *g)
     return (mixed >> turn) | (mixed << ((64u - turn) & 63u));
 }
 
+"""
+
+_HALF = """\
 static inline uint32_t gg_next32(struct gg_generator *g)
 {
     if (g->has_half != 0) {
@@ -65,16 +68,22 @@ static inline uint32_t gg_next32(struct gg_generator *g)
     return (uint32_t)both;
 }
 
+"""
+
+_UNIFORM = {
+    "f64": """\
 static inline double gg_uniform_f64(struct gg_generator *g)
 {
     return (double)(gg_next64(g) >> 11) * (1.0 / 9007199254740992.0);
 }
-
+""",
+    "f32": """\
 static inline float gg_uniform_f32(struct gg_generator *g)
 {
     return (float)(gg_next32(g) >> 8) * (1.0f / 16777216.0f);
 }
-"""
+""",
+}
 
 _FILL = """\
 static void gg_random_KIND(struct gg_generator *g, TYPE *to, ptrdiff_t count)
@@ -213,9 +222,13 @@ def draw_line(drawn: Drawn, generator: str, var: Var, to: tuple[str, str], helpe
     """
     of = kind_of(var.dtype) or ""
     options = dict(zip(("size",), drawn.args, strict=False)) | drawn.options
-    helpers.need("gg_next", _NEXT)
+    helpers.need("gg_next64", _NEXT)
+    if of != "f64":
+        helpers.need("gg_next32", _HALF)
     target = f"{generator}, {to[0]}, {to[1]}"
     plain = set(options) <= {"size", "dtype"} and of in {"f32", "f64"}
+    if plain:
+        helpers.need(f"gg_uniform_{of}", _UNIFORM[of])
     if drawn.method == "random" and plain:
         return f"{helpers.templated('gg_random', _FILL, of)}({target});"
     if drawn.method == "standard_normal" and plain:

@@ -134,6 +134,7 @@ class Package:
             places=self._places(results),
             drawn=self._drawn(),
             hints=written.hints_of(self.planned.graph.instrs, self.origins),
+            forward=self.captured.nodes,
         )
         made = written.write(self.planned, layout, self.names)
         stored = [*self.fields.values(), *self._streams()]

@@ -15,11 +15,11 @@ from glassgrad.compile.c.kernels.solids import SOLIDS
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.c.stages import Planned
 from glassgrad.compile.c.words import TYPES, Names, comment, literal
-from glassgrad.compile.front.origin import FORWARD, Origin
+from glassgrad.compile.front.origin import BACKWARD, FORWARD, Origin
 from glassgrad.compile.ir.graph import Instr, Var, type_text
 from glassgrad.compile.llvm.module.ir import BITS
 from glassgrad.compile.plan.kernels import Kernel
-from glassgrad.compile.source.lines import role_of
+from glassgrad.compile.source.lines import role_of, rule_text
 from glassgrad.ops.core import PRIMITIVES
 
 LINE = 64  # bytes; every part of the arena begins at a multiple of it
@@ -48,6 +48,7 @@ class Program:
         places: the addresses of arrays that are not in the arena of values.
         locals: arrays in the arena that `step_run` names, with their addresses.
         hints: names for values that have none yet.
+        forward: the instruction of the forward pass with each number on the tape.
     """
 
     planned: Planned
@@ -60,6 +61,7 @@ class Program:
     functions: list[Function] = field(default_factory=list)
     locals: dict[str, str] = field(default_factory=dict)
     hints: Mapping[Var, str] = field(default_factory=dict)
+    forward: Mapping[int, Instr] = field(default_factory=dict)
     _rooms: dict[str, int] = field(default_factory=dict)
     _begin: dict[str, int] = field(default_factory=dict)
 
@@ -159,16 +161,19 @@ class Program:
     def _comment(self, kernel: Kernel) -> str:
         """Return the user's lines that a kernel belongs to, and the formulas of its ops."""
         lines: dict[str, None] = {}
+        formulas: dict[str, None] = {}
         for instr in kernel.instrs:
-            where = instr.where
+            where, made = instr.where, None
             if isinstance(where, Origin):
-                place = where.place
-                backward = "" if where.role == FORWARD else "backward of "
+                made = self.forward.get(where.node) if where.role != FORWARD else None
+                place = made.where.place if made is not None else where.place
+                backward = "" if made is None else "backward of "
                 lines[f"{backward}{PurePath(place.file).name}:{place.line}  {place.source.strip()}"] = None
+            rule = isinstance(where, Origin) and where.role == BACKWARD and made is not None
+            formulas[f"[{rule_text(made, where.argument)}]" if rule else _formula(instr)] = None
         writes = sorted(kernel.writes, key=lambda var: var.id)
-        made = ", ".join(f"{self.name(self.planned.alias.get(var, var))} {type_text(var)}" for var in writes)
-        formulas = dict.fromkeys(_formula(instr) for instr in kernel.instrs)
-        parts = [made, *list(lines)[:4], *_filled(list(formulas))]
+        results = ", ".join(f"{self.name(self.planned.alias.get(var, var))} {type_text(var)}" for var in writes)
+        parts = [results, *list(lines)[:4], *_filled(list(formulas))]
         return comment("\n   ".join(parts))
 
 

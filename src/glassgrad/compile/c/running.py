@@ -60,7 +60,7 @@ class CStep:
         places = {var: f"a{number}" for number, var in enumerate(self.inputs)}
         results = {out: f"r{number}" for number, out in enumerate(dict.fromkeys(self.outputs))}
         known = {**places, **results}
-        layout = Layout({}, results, {}, dict(known), {}, hints_of(plan.graph.instrs, {}))
+        layout = Layout({}, results, {}, dict(known), {}, hints_of(plan.graph.instrs, {}), {})
         self._constants = {}
         for number, (var, value) in enumerate(plan.graph.constants):
             if value.size > 64:

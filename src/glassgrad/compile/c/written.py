@@ -48,6 +48,7 @@ class Layout:
         places: the addresses of all of them.
         drawn: the inputs that are drawn before the kernels, each with a function that returns the statement.
         hints: names for values.
+        forward: the instruction of the forward pass with each number on the tape.
     """
 
     arguments: Mapping[Var, str]
@@ -56,6 +57,7 @@ class Layout:
     places: dict[Var, str]
     drawn: Mapping[Var, Callable[[tuple[str, str], Helpers], str]]
     hints: Mapping[Var, str]
+    forward: Mapping[int, Instr]
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def write(planned: Planned, layout: Layout, names: Names) -> Written:
         places[var] = f"arena.{of} + {arena.get(of, 0)}"
         arena[of] = arena.get(of, 0) + rounded(elements(var), of)
     known = {**layout.arguments, **layout.results, **layout.state}
-    program = Program(planned, names, known, sizes, helpers, places, arena, hints=layout.hints)
+    program = Program(planned, names, known, sizes, helpers, places, arena, hints=layout.hints, forward=layout.forward)
     draws = [draw((places[var], sizes.text(elements(var))), helpers) for var, draw in layout.drawn.items()]
     checks = _checks(planned, layout, sizes, helpers)
     program.write()

@@ -8,9 +8,6 @@ from glassgrad.compile.llvm.module.ir import KINDS
 from glassgrad.compile.llvm.table import LOOPS
 from glassgrad.compile.plan.target import Target
 
-WITHOUT_C: dict[str, str] = {}
-"""Primitive with native code -> why it has no C."""
-
 
 def abilities() -> Target:
     """Return the ops and element kinds that have C: loops from the same table as native code.

@@ -6,8 +6,9 @@ with 256 layers, integers from Lemire 2019. The tables of the ziggurat are compu
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Sequence
+from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -151,43 +152,52 @@ static void gg_integers_KIND(struct gg_generator *g, TYPE *to, ptrdiff_t count, 
 }
 """
 
-_EDGE = 3.6541528853610087963519472518  # where the tail begins
+_EDGE = Decimal("3.6541528853610087963519472518")  # where the tail begins
 _LAYERS = 256
 
 
-def _ziggurat() -> tuple[list[float], float]:
-    """Return the right ends of the layers, the lowest first, and the area of each."""
-    tail = math.sqrt(math.pi / 2) * math.erfc(_EDGE / math.sqrt(2))
-    area = _EDGE * math.exp(-0.5 * _EDGE * _EDGE) + tail
-    ends = [0.0] * _LAYERS
-    ends[_LAYERS - 1] = _EDGE
-    for at in range(_LAYERS - 2, 0, -1):
-        above = ends[at + 1]
-        ends[at] = math.sqrt(-2 * math.log(area / above + math.exp(-0.5 * above * above)))
-    return ends, area
+def _height(x: Decimal) -> Decimal:
+    return (-x * x / 2).exp()
+
+
+@functools.cache
+def _ziggurat() -> tuple[tuple[Decimal, ...], Decimal]:
+    """Return the right ends of the layers, the lowest last, and the area of each.
+
+    The tail beyond an edge r is exp(-r^2 / 2) / (r + 1 / (r + 2 / (r + ...))). Each end follows from the one below it,
+    so the recursion needs more digits than its results have.
+    """
+    with localcontext(Context(prec=50)):
+        fraction = _EDGE
+        for term in range(400, 0, -1):
+            fraction = _EDGE + term / fraction
+        area = _EDGE * _height(_EDGE) + _height(_EDGE) / fraction
+        ends = [_EDGE]
+        for _ in range(_LAYERS - 2):
+            below = ends[-1]
+            ends.append((-2 * (area / below + _height(below)).ln()).sqrt())
+        return (Decimal(0), *reversed(ends)), area
 
 
 def _tables(of: str) -> str:
     """Return the widths of the layers, the places that are inside for certain, and the heights."""
     ends, area = _ziggurat()
-    scale = 2.0**52 if of == "f64" else 2.0**23
-    whole = area / math.exp(-0.5 * _EDGE * _EDGE)  # the lowest layer as a rectangle
-    widths, inside, heights = [whole / scale], [int(_EDGE / whole * scale)], [1.0]
-    for at in range(1, _LAYERS):
-        widths.append(ends[at] / scale)
-        inside.append(int(ends[at - 1] / ends[at] * scale) if at > 1 else 0)
-        heights.append(math.exp(-0.5 * ends[at] * ends[at]))
+    with localcontext(Context(prec=50)):
+        scale = Decimal(2) ** (52 if of == "f64" else 23)
+        whole = area / _height(_EDGE)  # the lowest layer as a rectangle
+        widths, inside, heights = [whole / scale], [int(_EDGE / whole * scale)], [Decimal(1)]
+        for at in range(1, _LAYERS):
+            widths.append(ends[at] / scale)
+            inside.append(int(ends[at - 1] / ends[at] * scale))
+            heights.append(_height(ends[at]))
+    number, bits = ("double", "uint64_t") if of == "f64" else ("float", "uint32_t")
+    tables = (
+        ("widths", number, [literal(float(one), of) for one in widths]),
+        ("inside", bits, [literal(one, "u64" if of == "f64" else "u32") for one in inside]),
+        ("heights", number, [literal(float(one), of) for one in heights]),
+    )
     return "\n".join(
-        f"static const {kind} gg_{name}_{of}[{_LAYERS}] = {{\n{_rows(texts)}\n}};"
-        for name, kind, texts in (
-            ("widths", "double" if of == "f64" else "float", [literal(one, of) for one in widths]),
-            (
-                "inside",
-                "uint64_t" if of == "f64" else "uint32_t",
-                [f"UINT64_C({one})" if of == "f64" else f"{one}u" for one in inside],
-            ),
-            ("heights", "double" if of == "f64" else "float", [literal(one, of) for one in heights]),
-        )
+        f"static const {kind} gg_{name}_{of}[{_LAYERS}] = {{\n{_rows(texts)}\n}};" for name, kind, texts in tables
     )
 
 
@@ -203,8 +213,8 @@ def _normal(helpers: Helpers, of: str) -> str:
         "BITS": "uint64_t" if f64 else "uint32_t",
         "NUMBER": "64" if f64 else "32",
         "MASK": "UINT64_C(0x000fffffffffffff)" if f64 else "0x007fffffu",
-        "INVERSE": repr(1 / _EDGE),
-        "EDGE": repr(_EDGE),
+        "INVERSE": repr(1 / float(_EDGE)),
+        "EDGE": repr(float(_EDGE)),
         "LOG1P": "log1p" if f64 else "log1pf",
         "COMPARED": compared,
     }

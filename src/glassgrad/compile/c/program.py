@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from glassgrad.compile.c.helpers import Helpers
-from glassgrad.compile.c.kernels.nests import NestWriter, Room
+from glassgrad.compile.c.kernels.nests import NestWriter
+from glassgrad.compile.c.kernels.parts import Room
 from glassgrad.compile.c.kernels.solid import Solid, kind
 from glassgrad.compile.c.kernels.solids import SOLIDS
 from glassgrad.compile.c.sizes import Sizes
@@ -169,8 +170,10 @@ class Program:
                 place = made.where.place if made is not None else where.place
                 backward = "" if made is None else "backward of "
                 lines[f"{backward}{PurePath(place.file).name}:{place.line}  {place.source.strip()}"] = None
-            rule = isinstance(where, Origin) and where.role == BACKWARD and made is not None
-            formulas[f"[{rule_text(made, where.argument)}]" if rule else _formula(instr)] = None
+            if isinstance(where, Origin) and where.role == BACKWARD and made is not None:
+                formulas[f"[{rule_text(made, where.argument)}]"] = None
+            else:
+                formulas[_formula(instr)] = None
         writes = sorted(kernel.writes, key=lambda var: var.id)
         results = ", ".join(f"{self.name(self.planned.alias.get(var, var))} {type_text(var)}" for var in writes)
         parts = [results, *list(lines)[:4], *_filled(list(formulas))]

@@ -86,7 +86,7 @@ class CStep:
         """Run the step: return new arrays for the outputs, and write updates into the arguments."""
         for place, check in self._checks:
             check.verify(arrays[place])
-        given = [np.require(array, var.dtype, "CA") for array, var in zip(arrays, self.inputs, strict=True)]
+        given = [np.require(array, var.dtype, ["C", "A"]) for array, var in zip(arrays, self.inputs, strict=True)]
         made = {out: np.empty(out.shape, out.dtype) for out in self._results}
         known = {**dict(zip(self.inputs, given, strict=True)), **made, **self._constants}
         addresses = (ctypes.c_void_p * max(len(self._order), 1))(*(known[var].ctypes.data for var in self._order))

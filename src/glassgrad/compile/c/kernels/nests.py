@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from glassgrad.compile.c.expressions import ATOM, SIMPLE, C, written
 from glassgrad.compile.c.helpers import Helpers
+from glassgrad.compile.c.kernels.parts import Room, below, indented, position_of
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.c.words import TYPES, literal
 from glassgrad.compile.ir.graph import Var
@@ -38,15 +39,6 @@ class _Level:
     axes: set[Axis]
     lines: list[str] = field(default_factory=list)
     known: dict[Expr, C] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Room:
-    """An array of scratch memory that a kernel needs."""
-
-    name: str
-    kind: str
-    elements: int
 
 
 class NestWriter:
@@ -73,7 +65,7 @@ class NestWriter:
         self.stored = {store.access.root for store in nest.stores}
         self.uses = Counter(part for expr in nest.expressions() for part in operands(expr))
         self.uses.update(store.value for store in nest.stores)
-        self._count = 0
+        self._count = self._choices = 0
 
     def lines(self) -> list[str]:
         """Return the body of the kernel."""
@@ -142,7 +134,7 @@ class NestWriter:
         number = self._level_of(expr)
         text = self._text(expr)
         alone = self.uses[expr] <= 1 and (number == len(self.levels) - 1 or expr.op == "load")
-        safe = expr.op != "load" or expr.data.root not in self.stored
+        safe = expr.op != "load" or self._may_be_inside(expr)
         if alone and safe and len(text.text) <= _LONG:
             return text
         name = C(self._fresh("t"))
@@ -157,7 +149,9 @@ class NestWriter:
     def _text(self, expr: Expr) -> C:
         if expr.op == "load":
             return self._load(expr.data, expr.kind)
+        self._choices += expr.op == "where"
         args = [self.value(arg) for arg in expr.args]
+        self._choices -= expr.op == "where"
         if expr.op in SIMPLE:
             args = [self._named(arg, text) for arg, text in zip(expr.args, args, strict=True)]
         kinds = tuple(arg.kind for arg in expr.args)
@@ -174,20 +168,33 @@ class NestWriter:
         level.known[expr] = name
         return name
 
-    def _load(self, access: Access, kind: str) -> C:
-        place = self.place(access)
-        if access.mask is None:
-            return C(place)
-        mask = self.value(access.mask)
-        return C(f"{mask.at(1)} ? {place} : {literal(0, kind)}", 0)
+    def _may_be_inside(self, expr: Expr) -> bool:
+        """Tell whether a load may stand inside of an expression.
 
-    def place(self, access: Access) -> str:
-        """Return the element of an array as text."""
+        It may not if the nest stores to the array, nor, unless its elements are side by side, inside of a choice: gcc 12
+        translates vectors of chosen elements that are some distance apart wrongly.
+        """
+        return expr.data.root not in self.stored and (not self._choices or self._side_by_side(expr.data))
+
+    def _side_by_side(self, access: Access) -> bool:
+        moves = any(self.axis in computed.axes for computed, _ in access.computed)
+        return not moves and dict(access.index.terms).get(self.axis or 0, 0) in {0, 1}
+
+    def _load(self, access: Access, kind: str) -> C:
+        if access.mask is None:
+            return C(self.place(access))
+        mask = self._named(access.mask, self.value(access.mask))
+        index = "" if self._side_by_side(access) else f"{mask.text} ? "
+        place = self.place(access, index, " : 0" if index else "")
+        return C(f"{mask.text} ? {place} : {literal(0, kind)}", 0)
+
+    def place(self, access: Access, before: str = "", after: str = "") -> str:
+        """Return the element of an array as text; `before` and `after` stand around its index."""
         parts = [f"(ptrdiff_t){self.value(expr).at(ATOM)}{self._times(step)}" for expr, step in access.computed]
         index = self.index(access.index)
         if parts:
             index = " + ".join([*parts, *([] if index == "0" else [index])])
-        return f"{self.pointer(access.root)}[{index}]"
+        return f"{self.pointer(access.root)}[{before}{index}{after}]"
 
     def index(self, index: Index) -> str:
         """Return an index as text."""
@@ -291,13 +298,13 @@ class NestWriter:
         wins = f"{new} {sign} {name}"
         if is_float(one.value.kind):
             wins = f"{wins} || ({new} != {new} && {name} == {name})"
-        kept = [f"{name} = {new};", f"{_position_of(name)} = {position};"]
-        return [f"const {TYPES[one.value.kind]} {new} = {value.text};", f"if ({wins}) {{", *_indented(kept), "}"]
+        kept = [f"{name} = {new};", f"{position_of(name)} = {position};"]
+        return [f"const {TYPES[one.value.kind]} {new} = {value.text};", f"if ({wins}) {{", *indented(kept), "}"]
 
     def _finish(self, reductions: list[Reduction], names: list[str], at: str = "") -> None:
         self.finished = len(self.levels) - 1
         for one, name in zip(reductions, names, strict=True):
-            place = C(f"{name if one.position is None else _position_of(name)}{at}")
+            place = C(f"{name if one.position is None else position_of(name)}{at}")
             source = one.value.kind if one.position is None else "i64"
             if source != one.kind:
                 place = written("cast", [place], (source,), one.kind, one.kind, self.helpers)
@@ -366,7 +373,7 @@ class NestWriter:
     def _keep_columns(self, axis: Axis, later: list[tuple[list[Reduction], list[int]]]) -> None:
         """Compute what later passes need once for each column."""
         inner = set(self.nest.inner)
-        needed = _below(self._roots(later), lambda expr: expr in self.done)
+        needed = below(self._roots(later), lambda expr: expr in self.done)
         ready = [
             expr
             for expr in needed
@@ -405,8 +412,8 @@ class NestWriter:
         inner = set(self.nest.inner)
         if len(passes) < 2 or not inner:
             return
-        now = _below(self._roots(passes[:1]), lambda expr: expr in self.done)
-        after = set(_below(self._roots(passes[1:]), lambda expr: expr in self.done))
+        now = below(self._roots(passes[:1]), lambda expr: expr in self.done)
+        after = set(below(self._roots(passes[1:]), lambda expr: expr in self.done))
         for expr in now:
             covered = any(expr in operands(other) and other in self.started for other in now)
             costly = expr.cost >= _KEEP_COST and expr.op not in {"const", "counter", "load", "reduced"}
@@ -466,27 +473,3 @@ class NestWriter:
             values = [(store, self._named(store.value, text)) for store, text in values]
         for store, text in values:
             self.here.append(f"{self.place(store.access)} = {text.text};")
-
-
-def _position_of(name: str) -> str:
-    """Return the name of the place that belongs to the best value so far."""
-    stem, bracket, rest = name.partition("[")
-    return f"{stem}_at{bracket}{rest}"
-
-
-def _indented(lines: Sequence[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
-
-
-def _below(roots: Sequence[Expr], known: Callable[[Expr], bool]) -> list[Expr]:
-    """Return every expression that the roots need, users before their operands, without what is behind known ones."""
-    seen: dict[Expr, None] = {}
-    stack = list(reversed(roots))
-    while stack:
-        expr = stack.pop()
-        if expr in seen:
-            continue
-        seen[expr] = None
-        if not known(expr) and expr.op != "reduced":
-            stack += operands(expr)
-    return list(seen)

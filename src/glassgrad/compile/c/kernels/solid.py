@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from glassgrad.compile.c.helpers import Helpers
-from glassgrad.compile.c.kernels.nests import Room
+from glassgrad.compile.c.kernels.parts import Room
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.ir.graph import DType, Instr, Var
 from glassgrad.compile.llvm.module.ir import kind_of

@@ -14,7 +14,7 @@ DEEP, WIDE = 256, 512  # rows and columns of a block of B
 _PRODUCT = """\
 /* C += A B for some rows: n columns, k terms. Four rows of A pass over two rows of B at a time, so that a vector of B
    serves four sums. */
-static void gg_rows_KIND(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
+static void gg_plain_rows_KIND(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
                          ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, TYPE *restrict c, ptrdiff_t c_row)
 {
     for (; rows >= 4; rows -= 4, a += 4 * a_row, c += 4 * c_row) {
@@ -58,6 +58,55 @@ static void gg_rows_KIND(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *r
             }
         }
     }
+}
+"""
+
+_TILES = """\
+#ifdef GG_TILES
+/* several numbers as one vector, which gcc and clang keep in registers */
+typedef TYPE gg_lanes_KIND __attribute__((vector_size(32), aligned(sizeof(TYPE)), may_alias));
+
+/* C += A B for six rows and two vectors of columns. */
+static void gg_tile_KIND(ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row, ptrdiff_t a_column,
+                         const TYPE *restrict b, ptrdiff_t b_row, TYPE *restrict c, ptrdiff_t c_row)
+{
+    enum { LANES = 32 / sizeof(TYPE) };
+    gg_lanes_KIND sums[6][2];
+    for (int r = 0; r < 6; r++) {
+        sums[r][0] = *(const gg_lanes_KIND *)(c + r * c_row);
+        sums[r][1] = *(const gg_lanes_KIND *)(c + r * c_row + LANES);
+    }
+    for (; k > 0; k--, a += a_column, b += b_row) {
+        const gg_lanes_KIND left = *(const gg_lanes_KIND *)b, right = *(const gg_lanes_KIND *)(b + LANES);
+        for (int r = 0; r < 6; r++) {
+            sums[r][0] += a[r * a_row] * left;
+            sums[r][1] += a[r * a_row] * right;
+        }
+    }
+    for (int r = 0; r < 6; r++) {
+        *(gg_lanes_KIND *)(c + r * c_row) = sums[r][0];
+        *(gg_lanes_KIND *)(c + r * c_row + LANES) = sums[r][1];
+    }
+}
+#endif
+
+/* C += A B for some rows: tiles where there are vectors, plain loops for the rest. */
+static void gg_rows_KIND(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
+                         ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, TYPE *restrict c, ptrdiff_t c_row)
+{
+#ifdef GG_TILES
+    const ptrdiff_t wide = 64 / (ptrdiff_t)sizeof(TYPE);
+    for (; rows >= 6; rows -= 6, a += 6 * a_row, c += 6 * c_row) {
+        ptrdiff_t j = 0;
+        for (; j + wide <= n; j += wide) {
+            gg_tile_KIND(k, a, a_row, a_column, b + j, b_row, c + j, c_row);
+        }
+        if (j < n) {
+            gg_plain_rows_KIND(6, n - j, k, a, a_row, a_column, b + j, b_row, c + j, c_row);
+        }
+    }
+#endif
+    gg_plain_rows_KIND(rows, n, k, a, a_row, a_column, b, b_row, c, c_row);
 }
 """
 
@@ -107,11 +156,14 @@ static void gg_product_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, co
 """
 
 _BLOCKS = f"""\
-enum {{ GG_DEEP = {DEEP}, GG_WIDE = {WIDE}, GG_ROWS = 16 }};
+enum {{ GG_DEEP = {DEEP}, GG_WIDE = {WIDE}, GG_ROWS = 24 }};
 #ifdef _OPENMP
 #define GG_PARALLEL _Pragma("omp parallel for if (m * wide * deep > 100000)")
 #else
 #define GG_PARALLEL
+#endif
+#if defined(__GNUC__) && (defined(__AVX__) || defined(__ARM_NEON))
+#define GG_TILES
 #endif
 """
 
@@ -126,7 +178,8 @@ def product_function(helpers: Helpers, kind: str) -> str:
     """Return the name of the product for an element kind."""
     helpers.need("cblas", _CBLAS)
     helpers.need("blocks", _BLOCKS)
-    helpers.templated("gg_rows", _PRODUCT, kind)
+    helpers.templated("gg_plain_rows", _PRODUCT, kind)
+    helpers.templated("gg_rows", _TILES, kind)
     return helpers.templated("gg_product", _WHOLE.replace("BLAS", "s" if kind == "f32" else "d"), kind)
 
 

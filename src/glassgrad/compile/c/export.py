@@ -16,6 +16,7 @@ from glassgrad import errors
 from glassgrad.compile.c import draws, package, written
 from glassgrad.compile.c.helpers import Helpers
 from glassgrad.compile.c.kernels.solid import kind
+from glassgrad.compile.c.notes import note_of
 from glassgrad.compile.c.package import Field
 from glassgrad.compile.c.program import wrapped
 from glassgrad.compile.c.stages import Planned, planned
@@ -134,7 +135,7 @@ class Package:
             places=self._places(results),
             drawn=self._drawn(),
             hints=written.hints_of(self.planned.graph.instrs, self.origins),
-            forward=self.captured.nodes,
+            describe=functools.partial(note_of, self.captured.nodes),
         )
         made = written.write(self.planned, layout, self.names)
         stored = [*self.fields.values(), *self._streams()]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from typing import NamedTuple
 
 from glassgrad.compile.c.helpers import Helpers
 from glassgrad.compile.c.kernels.nests import NestWriter
@@ -16,15 +16,21 @@ from glassgrad.compile.c.kernels.solids import SOLIDS
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.c.stages import Planned
 from glassgrad.compile.c.words import TYPES, Names, comment, literal
-from glassgrad.compile.front.origin import BACKWARD, FORWARD, Origin
 from glassgrad.compile.ir.graph import Instr, Var, type_text
 from glassgrad.compile.llvm.module.ir import BITS
 from glassgrad.compile.plan.kernels import Kernel
-from glassgrad.compile.source.lines import role_of, rule_text
 from glassgrad.ops.core import PRIMITIVES
 
 LINE = 64  # bytes; every part of the arena begins at a multiple of it
 _WIDTH = 110  # of a comment
+
+
+class Note(NamedTuple):
+    """What a comment says of an instruction: the user's line, the formula, whether it is in the backward pass."""
+
+    line: str
+    formula: str
+    backward: bool
 
 
 @dataclass
@@ -49,7 +55,7 @@ class Program:
         places: the addresses of arrays that are not in the arena of values.
         locals: arrays in the arena that `step_run` names, with their addresses.
         hints: names for values that have none yet.
-        forward: the instruction of the forward pass with each number on the tape.
+        describe: returns what a comment says of an instruction.
     """
 
     planned: Planned
@@ -59,10 +65,10 @@ class Program:
     helpers: Helpers
     places: Mapping[Var, str]
     arena: dict[str, int]
+    describe: Callable[[Instr], Note]
     functions: list[Function] = field(default_factory=list)
     locals: dict[str, str] = field(default_factory=dict)
     hints: Mapping[Var, str] = field(default_factory=dict)
-    forward: Mapping[int, Instr] = field(default_factory=dict)
     _rooms: dict[str, int] = field(default_factory=dict)
     _begin: dict[str, int] = field(default_factory=dict)
 
@@ -151,32 +157,22 @@ class Program:
 
     def _title(self, kernel: Kernel, number: int) -> str:
         first = min(kernel.writes, key=lambda var: var.id)
-        roles = {role_of(instr) for instr in kernel.instrs}
+        backward = all(self.describe(instr).backward for instr in kernel.instrs)
         target = self.planned.alias.get(first)
         if target is not None:
             return self.names.take(f"update_{self.name(target)}")
         if kernel.instrs[0].op == "copy" and not kernel.instrs[0].where:
             return self.names.take(f"keep_{self.name(first)}")
-        return self.names.take(f"{'compute' if FORWARD in roles else 'backward'}_{self.name(first)}")
+        return self.names.take(f"{'backward' if backward else 'compute'}_{self.name(first)}")
 
     def _comment(self, kernel: Kernel) -> str:
         """Return the user's lines that a kernel belongs to, and the formulas of its ops."""
-        lines: dict[str, None] = {}
-        formulas: dict[str, None] = {}
-        for instr in kernel.instrs:
-            where, made = instr.where, None
-            if isinstance(where, Origin):
-                made = self.forward.get(where.node) if where.role != FORWARD else None
-                place = made.where.place if made is not None else where.place
-                backward = "" if made is None else "backward of "
-                lines[f"{backward}{PurePath(place.file).name}:{place.line}  {place.source.strip()}"] = None
-            if isinstance(where, Origin) and where.role == BACKWARD and made is not None:
-                formulas[f"[{rule_text(made, where.argument)}]"] = None
-            else:
-                formulas[_formula(instr)] = None
+        notes = [self.describe(instr) for instr in kernel.instrs]
+        lines = list(dict.fromkeys(note.line for note in notes if note.line))
+        formulas = dict.fromkeys(note.formula for note in notes)
         writes = sorted(kernel.writes, key=lambda var: var.id)
         results = ", ".join(f"{self.name(self.planned.alias.get(var, var))} {type_text(var)}" for var in writes)
-        parts = [results, *list(lines)[:4], *_filled(list(formulas))]
+        parts = [results, *lines[:4], *_filled(list(formulas))]
         return comment("\n   ".join(parts))
 
 
@@ -186,7 +182,8 @@ def rounded(elements: int, of: str) -> int:
     return -(-max(elements, 1) // per) * per
 
 
-def _formula(instr: Instr) -> str:
+def formula(instr: Instr) -> str:
+    """Return an op with its formula."""
     prim = PRIMITIVES.get(instr.op)
     return f"{instr.op}: {prim.formula}" if prim is not None and prim.formula else instr.op
 

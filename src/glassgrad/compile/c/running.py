@@ -15,10 +15,11 @@ from glassgrad import errors
 from glassgrad.base.kept import free_in_children
 from glassgrad.compile.c.compiler import compiler
 from glassgrad.compile.c.kernels.solid import kind
+from glassgrad.compile.c.program import Note, formula
 from glassgrad.compile.c.stages import planned
 from glassgrad.compile.c.words import TYPES, Names
 from glassgrad.compile.c.written import Layout, hints_of, write
-from glassgrad.compile.ir.graph import Graph, Var
+from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.kept import files
 from glassgrad.ops.core import Array
 
@@ -60,7 +61,7 @@ class CStep:
         places = {var: f"a{number}" for number, var in enumerate(self.inputs)}
         results = {out: f"r{number}" for number, out in enumerate(dict.fromkeys(self.outputs))}
         known = {**places, **results}
-        layout = Layout({}, results, {}, dict(known), {}, hints_of(plan.graph.instrs, {}), {})
+        layout = Layout({}, results, {}, dict(known), {}, hints_of(plan.graph.instrs, {}), _plain)
         self._constants = {}
         for number, (var, value) in enumerate(plan.graph.constants):
             if value.size > 64:
@@ -98,6 +99,10 @@ class CStep:
             if new is not old and isinstance(old, np.ndarray) and old.flags.writeable:
                 old[...] = new
         return tuple([made[out] for out in self.outputs])
+
+
+def _plain(instr: Instr) -> Note:
+    return Note("", formula(instr), False)
 
 
 def loaded(source: str) -> ctypes._NamedFuncPointer:

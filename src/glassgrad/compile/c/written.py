@@ -9,7 +9,7 @@ import numpy as np
 
 from glassgrad.compile.c.helpers import Helpers
 from glassgrad.compile.c.kernels.solid import kind
-from glassgrad.compile.c.program import Program, array_text, elements, rounded
+from glassgrad.compile.c.program import Note, Program, array_text, elements, rounded
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.c.stages import Planned
 from glassgrad.compile.c.words import TYPES, Names, literal
@@ -48,7 +48,7 @@ class Layout:
         places: the addresses of all of them.
         drawn: the inputs that are drawn before the kernels, each with a function that returns the statement.
         hints: names for values.
-        forward: the instruction of the forward pass with each number on the tape.
+        describe: returns what a comment says of an instruction.
     """
 
     arguments: Mapping[Var, str]
@@ -57,7 +57,7 @@ class Layout:
     places: dict[Var, str]
     drawn: Mapping[Var, Callable[[tuple[str, str], Helpers], str]]
     hints: Mapping[Var, str]
-    forward: Mapping[int, Instr]
+    describe: Callable[[Instr], Note]
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def write(planned: Planned, layout: Layout, names: Names) -> Written:
         places[var] = f"arena.{of} + {arena.get(of, 0)}"
         arena[of] = arena.get(of, 0) + rounded(elements(var), of)
     known = {**layout.arguments, **layout.results, **layout.state}
-    program = Program(planned, names, known, sizes, helpers, places, arena, hints=layout.hints, forward=layout.forward)
+    program = Program(planned, names, known, sizes, helpers, places, arena, layout.describe, hints=layout.hints)
     draws = [draw((places[var], sizes.text(elements(var))), helpers) for var, draw in layout.drawn.items()]
     checks = _checks(planned, layout, sizes, helpers)
     program.write()

@@ -118,10 +118,6 @@ def compare_text(predicate: str, a: str, b: str, kind: str) -> str:
         return f"{a} != {a}" if a == b else f"({a} != {a}) | ({b} != {b})"
     if predicate == "ord":
         return f"{a} == {a}" if a == b else f"({a} == {a}) & ({b} == {b})"
-    if predicate == "one":
-        return f"({a} < {b}) | ({a} > {b})"
-    if predicate == "ueq":
-        return f"!(({a} < {b}) | ({a} > {b}))"
     sign, negated = _PREDICATES[predicate]
     return f"!({a} {sign} {b})" if negated else f"{a} {sign} {b}"
 

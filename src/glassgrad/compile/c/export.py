@@ -6,7 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,6 @@ from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import Writer
 from glassgrad.ops.core import Array
-
-FILES = ("step.h", "step.c", "step.weights", "main.c", "Makefile", "README")
 
 
 def export(captured: Capture, folder: str | os.PathLike[str], leaves: Sequence[Any] | None) -> list[Path]:
@@ -57,14 +55,6 @@ def export(captured: Capture, folder: str | os.PathLike[str], leaves: Sequence[A
     return [room / name for name in files]
 
 
-@dataclass(frozen=True)
-class Sources:
-    """A generator that the step draws from: its name, and the object."""
-
-    name: str
-    generator: Generator
-
-
 class Package:
     """The files of one exported function."""
 
@@ -85,12 +75,12 @@ class Package:
 
     # --- what lasts -------------------------------------------------------------------------------------
 
-    def _generators(self) -> dict[int, Sources]:
-        found: dict[int, Sources] = {}
+    def _generators(self) -> dict[int, tuple[str, Generator]]:
+        found: dict[int, tuple[str, Generator]] = {}
         for feed in self.captured.feeds:
             if feed.drawn is not None and id(feed.drawn.generator) not in found:
                 name = self.names.take("random")
-                found[id(feed.drawn.generator)] = Sources(name, feed.drawn.generator)
+                found[id(feed.drawn.generator)] = (name, feed.drawn.generator)
         return found
 
     def _fields(self) -> dict[Var, Field]:
@@ -119,8 +109,8 @@ class Package:
     def _streams(self) -> list[Field]:
         """Return the generators as members, for the file of weights."""
         return [
-            Field(one.name, f"generator.{one.name}", "u64", draws.words_of(one.generator.get_state()), many=False)
-            for one in self.generators.values()
+            Field(name, f"generator.{name}", "u64", draws.words_of(generator.get_state()), many=False)
+            for name, generator in self.generators.values()
         ]
 
     # --- the files -------------------------------------------------------------------------------------
@@ -159,7 +149,7 @@ class Package:
             check = '_Static_assert(sizeof arena == STEP_ARENA_BYTES, "the arena has the size that step.h states");'
             source = source.replace("} arena;\n", f"}} arena;\n{check}\n", 1)
         members = [one.declaration(made.sizes.text(max(one.value.size, 1))) for one in self.fields.values()]
-        members += [f"    struct gg_generator {one.name};" for one in self.generators.values()]
+        members += [f"    struct gg_generator {name};" for name, _ in self.generators.values()]
         before = draws.STRUCT + "\n" if self.generators else ""
         room = 2 * len(package.weights_header(stored)) + 1024
         members = members or ["    char nothing;"]
@@ -202,7 +192,7 @@ class Package:
 
     def _drawn(self) -> dict[Var, Callable[[tuple[str, str], Helpers], str]]:
         return {
-            feed.var: functools.partial(_draw, feed, f"&s->{self.generators[id(feed.drawn.generator)].name}")
+            feed.var: functools.partial(_draw, feed, f"&s->{self.generators[id(feed.drawn.generator)][0]}")
             for feed in self.captured.feeds
             if feed.drawn is not None and feed.var is not None
         }
@@ -312,6 +302,5 @@ def load_state(captured: Capture, path: str | os.PathLike[str]) -> None:
         if var in tensors:
             tensors[var].array[...] = found[one.key]
             Writer().wrote([tensors[var].array])
-    for stream in made.generators.values():
-        words = found[f"generator.{stream.name}"]
-        stream.generator.set_state(draws.state_of(words.tolist()))
+    for name, generator in made.generators.values():
+        generator.set_state(draws.state_of(found[f"generator.{name}"].tolist()))

@@ -323,11 +323,6 @@ LDLIBS = -lm
 
 step: main.c step.c step.h
 \t$(CC) $(CFLAGS) $(WARNINGS) -o $@ main.c step.c $(LDLIBS)
-
-clean:
-\trm -f step trained.weights
-
-.PHONY: clean
 """
 
 

@@ -24,6 +24,3 @@ def _reason(instr: Instr, target: Target) -> str:
     if instr.op in WITHOUT_CODE:
         return WITHOUT_CODE[instr.op]
     return "not in this form"
-
-
-__all__ = ["refuse_hosts"]

@@ -46,12 +46,7 @@ class Sizes:
 
     def text(self, size: int) -> str:
         """Return a size as its name, as a product of names, or as a number."""
-        found = self._product(size)
-        return found if found is not None else str(size)
-
-    def factor(self, size: int) -> str:
-        """Return a size as text that may be a factor of a product."""
-        return self.text(size)
+        return self._product(size) or str(size)
 
     def _product(self, size: int) -> str | None:
         if size in self._known:

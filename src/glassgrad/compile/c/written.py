@@ -123,8 +123,7 @@ def _constants(planned: Planned, places: dict[Var, str], names: Names) -> list[s
         of, name = kind(var.dtype), names.take(var.name or "constant")
         places[var] = name
         flat: Array = np.ascontiguousarray(value, var.dtype).reshape(-1)
-        texts = [literal(0, of)] if not flat.size else None
-        shown = array_text(flat.tolist(), of) if texts is None else "{" + texts[0] + "}"
+        shown = array_text(flat.tolist() or [0], of)
         lines.append(f"static const {TYPES[of]} {name}[{elements(var)}] = {shown};\n")
     return lines
 

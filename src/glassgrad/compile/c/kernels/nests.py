@@ -286,10 +286,9 @@ class NestWriter:
         if position is not None:
             return self._better(one, name, value, position)
         args = [C(name), value]
-        op = {"add": "add", "multiply": "multiply"}.get(one.how, one.how)
         if one.how in {"maximum", "minimum"} and is_float(kind):
             return [f"{name} = {self.helpers.extreme(one.how, kind)}({value.text}, {name});"]
-        return [f"{name} = {written(op, args, (kind, kind), kind, None, self.helpers).text};"]
+        return [f"{name} = {written(one.how, args, (kind, kind), kind, None, self.helpers).text};"]
 
     def _better(self, one: Reduction, name: str, value: C, position: str) -> list[str]:
         """Return the lines that keep the first largest (or smallest) value and its place; the first NaN wins."""

@@ -31,19 +31,21 @@ def chosen(backend: str) -> str:
         raise errors.COMPILE_BACKEND(given=backend, where=provenance.here(2))
     if backend == "numpy":
         return backend
-    has_compiler = importlib.import_module(_COMPILER).compiler() is not None if backend == "c" else False
-    if backend == "c" and not has_compiler:
-        raise errors.NO_C_COMPILER(backend=backend)
-    reason = None if has_compiler else _why_no_llvm()
+    has_compiler = importlib.import_module(_COMPILER).compiler
+    if backend == "c":
+        if has_compiler() is None:
+            raise errors.NO_C_COMPILER(backend=backend)
+        return backend
+    reason = _why_no_llvm()
     if reason is None:
-        return "c" if has_compiler else "llvm"
-    if backend == "auto" and importlib.import_module(_COMPILER).compiler() is not None:
-        return "c"
+        return "llvm"
+    instead = "c" if backend == "auto" and has_compiler() is not None else "numpy"
     global _warned
     if not _warned or backend == "llvm":
         _warned = True
-        warnings.warn(errors.NO_LLVM.text(reason=reason), errors.CompileWarning, stacklevel=provenance.stack_level())
-    return "numpy"
+        told = errors.C_INSTEAD if instead == "c" else errors.NO_LLVM
+        warnings.warn(told.text(reason=reason), errors.CompileWarning, stacklevel=provenance.stack_level())
+    return instead
 
 
 def _why_no_llvm() -> str | None:

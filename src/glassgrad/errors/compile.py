@@ -167,6 +167,10 @@ NO_LLVM = Message(
     CompileWarning,
     "the native emitter cannot be used ({reason}); the generated NumPy program runs instead and is slower.",
 )
+C_INSTEAD = Message(
+    CompileWarning,
+    "the native emitter cannot be used ({reason}); the machine's C compiler is used instead, so first calls take longer.",
+)
 CACHE_REFUSED = Message(
     CompileWarning,
     "compiled steps are neither read from nor written to {path}: it {reason}, so others could have put code there.\n"

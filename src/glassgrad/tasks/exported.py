@@ -110,7 +110,8 @@ def _c(model: Any, trained: Trained, example: Example, place: Path) -> list[Path
     call = compiled(model, backend="numpy")
     with no_grad():
         call(from_numpy(np.ascontiguousarray(example.inputs)))
-    return call.export_c(place)
+    files: list[Path] = call.export_c(place)
+    return files
 
 
 def _torch(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:

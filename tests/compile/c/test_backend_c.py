@@ -100,4 +100,5 @@ def test_the_same_seed_draws_the_same_numbers(draw, dtype, tmp_path):
     want = step().numpy()
     got = np.frombuffer(run.stdout, want.dtype)
     np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == np.float32 else 1e-13)
-    assert (got == want).mean() > 0.99  # a few entries of NumPy's tables differ in the last bits
+    # NumPy's tables for normal numbers in float64 differ from ours in their last bits; everything else is equal.
+    assert (got == want).mean() > 0.999 or (draw == "randn" and dtype == np.float64)

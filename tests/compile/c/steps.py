@@ -55,7 +55,7 @@ def double():
 
 def images():
     model = nn.Sequential(
-        nn.Conv2d(2, 6, 3, padding=1),
+        nn.Conv2d(2, 6, 3, padding=1, bias=False),  # before batch norm a bias has only noise for a gradient
         nn.BatchNorm2d(6),
         nn.ReLU(),
         nn.MaxPool2d(2),

@@ -72,8 +72,8 @@ def test_a_run_goes_on_in_python(name, tmp_path):
 
 def test_the_makefile_runs_the_example(tmp_path):
     """What is written stands alone: make, 3 steps on the example batch, the losses of Python."""
-    step, batches = trained("names_mlp")
-    step(*batches[0])
+    step, batches = STEPS["names_mlp"]()
+    step(*batches[0])  # the call that is traced gives the example
     step.export_c(tmp_path)
     made = subprocess.run(["make", "CC=gcc"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr

@@ -182,7 +182,7 @@ ROWS: tuple[str, ...] = (
     "utils models distributions",
     "names optim data doctor",
     "explanation nn",
-    "verify compile.view distributed",
+    "verify compile.view compile.c distributed",
     "func compile",
     "manual compile.source",
     "compile.front compile.native",

@@ -44,7 +44,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "when_to_use_something_else",
         ),
     ),
-    ("Training", ("data", "training", "distributed", "precision", "models", "onnx", "ecosystem", "report")),
+    ("Training", ("data", "training", "distributed", "precision", "models", "onnx", "c_export", "ecosystem", "report")),
     ("When it does not train", ("doctor", "findings", "watching_gradients", "drawing")),
     (
         "Derivatives",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import runpy
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,3 +135,16 @@ def test_refusals(glassgrad: Call, folder: Path) -> None:
         assert words in found.err
     gg.save(gg.nn.Linear(2, 2).state_dict(), "own.safetensors")
     assert glassgrad("export", "own.safetensors", "--to", "onnx").code == 2
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_a_run_as_a_program_in_c(glassgrad: Call) -> None:
+    """The written program computes what the model does on the example, which it holds."""
+    run = trained(glassgrad, "moons")
+    found = glassgrad("export", run, "--to", "c")
+    folder = run / "model_c"
+    assert {Path(line).name for line in found.out.split()} >= {"step.h", "step.c", "step.weights", "Makefile"}
+    made = subprocess.run(["make", "CC=gcc"], cwd=folder, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    assert "warning" not in made.stderr
+    assert subprocess.run(["./step", "1"], cwd=folder, capture_output=True, check=False).returncode == 0

@@ -20,7 +20,7 @@ LIBRARY_OF = {
     "scalar_peer:micrograd": "micrograd",
 }
 SLOW_TO_START = ("torch_peer:compile", "glassgrad_peer:numpy", "glassgrad_peer:llvm", "glassgrad_peer:mkl", "jax_peer",
-                 "glassgrad_peer:float32", "scalar_peer:glassgrad")  # fmt: skip  # a table
+                 "glassgrad_peer:float32", "scalar_peer:glassgrad", "c_peer")  # fmt: skip  # a table
 # Large networks on few images, and objects for few points: what agrees for these agrees for all.
 FEW_IMAGES = {"w6": 4, "w7": 4, "w8": 1, "w9": 4, "w10": 2, "w11": 2}
 FEW_POINTS = {"w4": 10, "w12": 64}

@@ -9,7 +9,8 @@ from glassgrad import nn, optim
 from glassgrad.nn import functional as F
 
 
-def build(mode):
+def parts():
+    """Model, optimizer and loss."""
     model = nn.Sequential(
         nn.Embedding(VOCABULARY, WIDTH),
         nn.Flatten(),
@@ -19,10 +20,14 @@ def build(mode):
         nn.Linear(HIDDEN, VOCABULARY),
     )
     model.load_state_dict({name: gg.tensor(value) for name, value in initial().items()}, strict=False)
-    optimizer = optim.SGD(model.parameters(), lr=RATE)
+    return model, optim.SGD(model.parameters(), lr=RATE), F.cross_entropy
+
+
+def build(mode):
+    model, optimizer, loss_fn = parts()
 
     def step(x, y):
-        loss = F.cross_entropy(model(x), y)
+        loss = loss_fn(model(x), y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -15,6 +15,8 @@ WORKLOAD = Workload(
         "glassgrad eager": "glassgrad_peer:eager",
         "glassgrad compiled (NumPy)": "glassgrad_peer:numpy",
         "glassgrad compiled": "glassgrad_peer:llvm",
+        "C by gcc": "c_peer:gcc",
+        "C by clang": "c_peer:clang",
     },
     reference="PyTorch eager",
     bars=(

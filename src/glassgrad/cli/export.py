@@ -15,6 +15,7 @@ class Form(StrEnum):
     onnx = "onnx"
     numpy = "numpy"
     torch = "torch"
+    c = "c"
 
 
 def export(
@@ -24,11 +25,12 @@ def export(
         typer.Option(
             "--to",
             help="onnx: one file for other runtimes. numpy: a program in NumPy and its weights. "
-            "torch: weights, and a program that builds the model and loads them.",
+            "torch: weights, and a program that builds the model and loads them. c: a folder with a program in C.",
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="By default a file in the run directory.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="By default a file (for c a folder) in the run directory."),
     ] = None,
 ) -> int:
     """Write a trained model for another program."""

@@ -16,6 +16,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.base.kept import Cache, free_in_children
 from glassgrad.compile import against_eager, backends
+from glassgrad.compile.exporting import Exporting
 from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.fast_call import MISS
@@ -51,14 +52,14 @@ _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls r
 _KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TRACES overrides it
 
 
-class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
+class Compiled(Portable, Repeating, Showing, Exporting, Generic[Given, Result]):
     """A function that is traced at its first call and then runs as one program.
 
     Attributes:
         function: the original function.
         retraces: why it was traced again, one sentence per retrace.
         refusals: why calls run eagerly, one text for each kind of call that cannot be compiled.
-        backend: "llvm" or "numpy".
+        backend: "llvm", "c" or "numpy".
         strict: whether a call that cannot be compiled is an error.
 
     Example:
@@ -461,7 +462,8 @@ def compile(
 
     Args:
         function: any function of tensors, arrays and numbers.
-        backend: "llvm" for native code, "numpy" for a NumPy program, "auto" for native code if available.
+        backend: "llvm" for native code, "c" for C and the machine's compiler, "numpy" for a NumPy program; "auto" takes
+            the first of them that is available.
         verify: compare the first call of every trace with eager mode.
         threads: the number of threads of native code; by default chosen from the size of the step and the machine.
         keep_grads: leave gradients in ``.grad`` as eager mode does; otherwise they are None after a call.

@@ -16,27 +16,36 @@ from glassgrad.ops.core import bad_option
 
 # Imported by name on demand: they need llvmlite, and the second is needed only if the first finds nothing.
 _STORED, _STAGES = "glassgrad.compile.stored", "glassgrad.compile.stages"
+_COMPILER = "glassgrad.compile.c.compiler"
 _warned = False
 
 
 def chosen(backend: str) -> str:
-    """Return the backend for a name; warn once if native code is not available.
+    """Return the backend for a name; without llvmlite it is C if there is a compiler, else NumPy, with one warning.
 
     Raises:
         ArgumentError: for any other name.
+        CompileError: for C without a compiler.
     """
-    if backend not in {"auto", "llvm", "numpy"}:
+    if backend not in {"auto", "llvm", "c", "numpy"}:
         raise errors.COMPILE_BACKEND(given=backend, where=provenance.here(2))
     if backend == "numpy":
+        return backend
+    has_compiler = importlib.import_module(_COMPILER).compiler
+    if backend == "c":
+        if has_compiler() is None:
+            raise errors.NO_C_COMPILER(backend=backend)
         return backend
     reason = _why_no_llvm()
     if reason is None:
         return "llvm"
+    instead = "c" if backend == "auto" and has_compiler() is not None else "numpy"
     global _warned
     if not _warned or backend == "llvm":
         _warned = True
-        warnings.warn(errors.NO_LLVM.text(reason=reason), errors.CompileWarning, stacklevel=provenance.stack_level())
-    return "numpy"
+        told = errors.C_INSTEAD if instead == "c" else errors.NO_LLVM
+        warnings.warn(told.text(reason=reason), errors.CompileWarning, stacklevel=provenance.stack_level())
+    return instead
 
 
 def _why_no_llvm() -> str | None:
@@ -79,6 +88,8 @@ def build(
         with announced("compiling"):
             looked = stored.look(graph, threads, stages, memory=memory)
             return looked.found or stages().made(graph, threads, looked, memory=memory, apart=apart)
+    if backend == "c":
+        return importlib.import_module("glassgrad.compile.c.running").CStep(graph)
     from glassgrad.compile.ir import passes
     from glassgrad.compile.numpy.program import NumpyStep
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Message
+from glassgrad.errors.kinds import ArgumentError, FileError, GlassgradError, KindError, Message
 
 
 class CompileError(GlassgradError, RuntimeError):
@@ -101,7 +101,7 @@ TRACE_NUMBER_CHANGED = Message(
 )
 COMPILE_NOT_CALLABLE = Message(KindError, "compile() expects a function, given {kind} ({where}).")
 COMPILE_BACKEND = Message(
-    ArgumentError, "compile: backend={given!r} is not possible ({where}).\nExpected: 'auto', 'llvm' or 'numpy'."
+    ArgumentError, "compile: backend={given!r} is not possible ({where}).\nExpected: 'auto', 'llvm', 'c' or 'numpy'."
 )
 COMPILE_RESULT = Message(
     CompileError,
@@ -167,6 +167,10 @@ NO_LLVM = Message(
     CompileWarning,
     "the native emitter cannot be used ({reason}); the generated NumPy program runs instead and is slower.",
 )
+C_INSTEAD = Message(
+    CompileWarning,
+    "the native emitter cannot be used ({reason}); the machine's C compiler is used instead, so first calls take longer.",
+)
 CACHE_REFUSED = Message(
     CompileWarning,
     "compiled steps are neither read from nor written to {path}: it {reason}, so others could have put code there.\n"
@@ -224,4 +228,48 @@ LAZY_TRACED = Message(
     CompileError,
     "{layer} gets its parameters from the first input, and a compiled function keeps the shapes of its state ({where}).\n"
     "Next: call the model once, on any input, before the compiled function.",
+)
+NO_C = Message(
+    CompileError,
+    "{op} at {where} cannot be written in C: {reason}. Nothing was written.\n"
+    "Next: compute it outside of the compiled function and pass the result, or write it in other ops; docs/c_export.md "
+    "lists the ops that have C.",
+)
+NO_C_DRAW = Message(
+    CompileError,
+    "{name}, drawn by {method}() in {dtype}, cannot be drawn by the written program. Nothing was written.\n"
+    "Expected: rand, randn, bernoulli or dropout in float32 or float64, or randint of integers.\n"
+    "Next: draw it outside of the compiled function and pass it as an argument.",
+)
+C_PYTHON_CODE = Message(
+    CompileError,
+    "every call of the function runs Python code ({what}), which a program in C cannot. Nothing was written.\n"
+    "Next: move it out of the compiled function; the written program has the numbers it changes, such as lr, as "
+    "members of its struct.",
+)
+C_OPEN_RESULT = Message(
+    CompileError,
+    "gradients flow through {name} from outside: a result or an argument requires a gradient. Nothing was written.\n"
+    "Next: call backward() and the optimizer inside of the compiled function, or detach what it takes and returns.",
+)
+C_NOT_WRITTEN = Message(FileError, "the folder {folder} cannot be written: {reason}.")
+C_WEIGHTS = Message(ArgumentError, "{path} is not a file of weights (safetensors): {reason}.")
+C_STATE = Message(
+    ArgumentError,
+    "{path} has no array {key!r} of {expected}, so it is not from a program that this function was written as.\n"
+    "Nothing was changed.",
+)
+C_FIRST_CALL = Message(
+    CompileError,
+    "the first call of {name} made state that the next one finds, and its arguments are gone.\n"
+    "Next: call the function once more, then export it.",
+)
+NO_C_COMPILER = Message(
+    CompileError,
+    "backend={backend!r} needs a C compiler, and none was found: neither the one that CC names, nor cc, gcc or clang.\n"
+    "Next: install one (Debian: apt install gcc; macOS: xcode-select --install), or pip install llvmlite for native code.",
+)
+C_COMPILER_FAILED = Message(
+    CompileError,
+    "{compiler} refused the written program: {reason}\nNext: compile with another backend, and please report the function.",
 )

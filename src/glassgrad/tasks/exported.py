@@ -20,8 +20,8 @@ from glassgrad.tasks.task import Example
 from glassgrad.tasks.torch_program import program
 from glassgrad.tasks.trained import Trained, content, open_trained
 
-FILES = {"onnx": "model.onnx", "numpy": "model_numpy.py", "torch": "model_torch.safetensors"}
-"""The formats of an export, and the names of their files."""
+FILES = {"onnx": "model.onnx", "numpy": "model_numpy.py", "torch": "model_torch.safetensors", "c": "model_c"}
+"""The formats of an export, and the names of their files; that of C is a folder."""
 
 
 def export_model(path: Path, to: str, out: Path | None = None) -> list[Path]:
@@ -105,6 +105,15 @@ if __name__ == "__main__":
 '''
 
 
+def _c(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
+    """Write a program in C for a batch of the example's size."""
+    call = compiled(model, backend="numpy")
+    with no_grad():
+        call(from_numpy(np.ascontiguousarray(example.inputs)))
+    files: list[Path] = call.export_c(place)
+    return files
+
+
 def _torch(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
     """Write the weights, and a program that loads them with PyTorch."""
     save(model.state_dict(), place)
@@ -144,6 +153,6 @@ def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _Writer = Callable[[Any, Trained, Example, Path], list[Path]]
-_WRITERS: dict[str, _Writer] = {"onnx": _onnx, "numpy": _numpy, "torch": _torch}
+_WRITERS: dict[str, _Writer] = {"onnx": _onnx, "numpy": _numpy, "torch": _torch, "c": _c}
 
 __all__ = ["FILES", "export_model"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,12 +29,23 @@ class Feed:
         draw: returns the array of this call.
         label: a description for printing.
         pure: whether an extra draw is harmless.
+        drawn: the call of a generator that draws it; None for anything else.
     """
 
     var: Var | None
     draw: Callable[[], Array]
     label: str
     pure: bool = False
+    drawn: Drawn | None = None
+
+
+class Drawn(NamedTuple):
+    """A call of a generator: ``generator.rng.method(*args, **options)``."""
+
+    generator: Generator
+    method: str
+    args: tuple[Any, ...]
+    options: dict[str, Any]
 
 
 def number_reader(options: Params, name: str, at: int | None = None) -> Callable[[], Array]:
@@ -67,6 +78,9 @@ class Draws:
                 raise errors.TRACE_RANDOM_CALL(call=f"{name}()", where=provenance.here())
             like = np.asarray(method(*args, **kwargs))
             generator = self._generator
-            return self._tracer.feed(lambda: getattr(generator.rng, name)(*args, **kwargs), like, f"drawn by {name}()")
+            label = f"drawn by {name}()"
+            symbol = self._tracer.feed(lambda: getattr(generator.rng, name)(*args, **kwargs), like, label)
+            self._tracer.feeds[-1].drawn = Drawn(generator, name, args, kwargs)
+            return symbol
 
         return draw

@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.compile.llvm.loops.scatter import SCATTERS, Scatter, ScatterWriter, scatter_of
+from glassgrad.compile.llvm.loops.scatter import ScatterWriter
+from glassgrad.compile.llvm.loops.scatter_form import SCATTERS, Scatter, scatter_of
 from glassgrad.compile.llvm.module.blas import blas
 from glassgrad.compile.llvm.module.cuts import product_cuts, product_time
 from glassgrad.compile.llvm.module.ir import BITS, Builder

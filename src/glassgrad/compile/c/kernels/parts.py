@@ -1,0 +1,42 @@
+"""Small parts of the writer of nests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from glassgrad.compile.plan.nests import Expr, operands
+
+
+@dataclass(frozen=True)
+class Room:
+    """An array of scratch memory that a kernel needs."""
+
+    name: str
+    kind: str
+    elements: int
+
+
+def position_of(name: str) -> str:
+    """Return the name of the place that belongs to the best value so far."""
+    stem, bracket, rest = name.partition("[")
+    return f"{stem}_at{bracket}{rest}"
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    """Return lines one level further in."""
+    return [f"    {line}" for line in lines]
+
+
+def below(roots: Sequence[Expr], known: Callable[[Expr], bool]) -> list[Expr]:
+    """Return every expression that the roots need, users before their operands, without what is behind known ones."""
+    seen: dict[Expr, None] = {}
+    stack = list(reversed(roots))
+    while stack:
+        expr = stack.pop()
+        if expr in seen:
+            continue
+        seen[expr] = None
+        if not known(expr) and expr.op != "reduced":
+            stack += operands(expr)
+    return list(seen)

@@ -1,0 +1,104 @@
+"""Steps written as C: the same losses as here, no warning, nothing that a sanitizer finds, and the way back."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from tests.compile.c.conftest import FAST, SANITIZED, losses_in_c, needs_compiler
+from tests.compile.c.steps import STEPS
+
+pytestmark = needs_compiler
+
+
+def trained(name):
+    """Return a step after two calls, and the batches that follow."""
+    gg.manual_seed(3)
+    step, batches = STEPS[name]()
+    for batch in batches[:2]:
+        step(*batch)
+    return step, batches[2:]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_twenty_steps_agree(name, tmp_path):
+    step, batches = trained(name)
+    got = losses_in_c(step, tmp_path, batches[:20])
+    want = np.array([step(*batch).item() for batch in batches[:20]])
+    np.testing.assert_allclose(got, want, rtol=1e-12 if name == "double" else 1e-5)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_sanitizers_find_nothing(name, tmp_path):
+    step, batches = trained(name)
+    got = losses_in_c(step, tmp_path, batches[:3], SANITIZED)
+    want = np.array([step(*batch).item() for batch in batches[:3]])
+    np.testing.assert_allclose(got, want, rtol=1e-12 if name == "double" else 1e-5)
+
+
+@pytest.mark.parametrize("compiler", ["clang", "tcc"])
+@pytest.mark.parametrize("name", ["names_mlp", "images", "double"])
+def test_other_compilers_agree(name, compiler, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    step, batches = trained(name)
+    flags = FAST if compiler == "clang" else []
+    got = losses_in_c(step, tmp_path, batches[:5], flags, compiler)
+    want = np.array([step(*batch).item() for batch in batches[:5]])
+    np.testing.assert_allclose(got, want, rtol=1e-12 if name == "double" else 1e-5)
+
+
+@pytest.mark.parametrize("name", ["names_mlp", "dropout", "images"])
+def test_a_run_goes_on_in_python(name, tmp_path):
+    """State and generator come back from C, so the next loss is that of a run that never left."""
+    step, batches = trained(name)
+    losses_in_c(step, tmp_path, batches[:20])
+    loaded = gg.load(tmp_path / "trained.weights")
+    for batch in batches[:20]:
+        step(*batch)
+    kept = [one.tensor.array for one in step.capture.state if not one.path.endswith(".grad")]
+    assert kept
+    for one in step.capture.state:
+        if one.path in loaded:
+            np.testing.assert_allclose(loaded[one.path].numpy(), one.tensor.array, rtol=1e-3, atol=1e-4)
+    want = step(*batches[20]).item()
+    step.load_c(tmp_path / "trained.weights")
+    assert step(*batches[20]).item() == pytest.approx(want, rel=1e-4)
+
+
+def test_the_makefile_runs_the_example(tmp_path):
+    """What is written stands alone: make, 3 steps on the example batch, the losses of Python."""
+    step, batches = STEPS["names_mlp"]()
+    step(*batches[0])  # the call that is traced gives the example
+    step.export_c(tmp_path)
+    made = subprocess.run(["make", "CC=gcc"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    assert "warning" not in made.stderr
+    run = subprocess.run(["./step", "3"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    got = [float(line.split()[-1]) for line in run.stdout.splitlines()]
+    np.testing.assert_allclose(got, [step(*batches[0]).item() for _ in range(3)], rtol=1e-5)
+
+
+def test_the_program_says_what_it_is(tmp_path):
+    """Names and lines of the user, formulas of the ops, sizes by name, the arena as a constant."""
+    step, _ = trained("names_mlp")
+    step.export_c(tmp_path)
+    header, source = (tmp_path / "step.h").read_text(), (tmp_path / "step.c").read_text()
+    assert "BATCH = 16" in header
+    assert "STEP_ARENA_BYTES = " in header
+    assert "double lr;" in header
+    assert "loss = loss_fn(model(x), y)" in source
+    assert "tanh: tanh(x)" in source
+    assert "malloc" not in source
+
+
+def test_an_index_outside_is_refused_and_changes_nothing(tmp_path):
+    step, batches = trained("embedding")
+    wrong = gg.tensor(np.full((8, 3), 9))
+    with pytest.raises(AssertionError, match="4"):
+        losses_in_c(step, tmp_path, [(wrong, batches[0][1])])
+    assert not (tmp_path / "trained.weights").exists()

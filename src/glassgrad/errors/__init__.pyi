@@ -68,6 +68,14 @@ from glassgrad.errors.compile import COMPILE_NOT_CALLABLE as COMPILE_NOT_CALLABL
 from glassgrad.errors.compile import COMPILE_OUTSIDE_GRAPH as COMPILE_OUTSIDE_GRAPH
 from glassgrad.errors.compile import COMPILE_RESULT as COMPILE_RESULT
 from glassgrad.errors.compile import COMPILE_SECOND_ORDER as COMPILE_SECOND_ORDER
+from glassgrad.errors.compile import C_COMPILER_FAILED as C_COMPILER_FAILED
+from glassgrad.errors.compile import C_FIRST_CALL as C_FIRST_CALL
+from glassgrad.errors.compile import C_INSTEAD as C_INSTEAD
+from glassgrad.errors.compile import C_NOT_WRITTEN as C_NOT_WRITTEN
+from glassgrad.errors.compile import C_OPEN_RESULT as C_OPEN_RESULT
+from glassgrad.errors.compile import C_PYTHON_CODE as C_PYTHON_CODE
+from glassgrad.errors.compile import C_STATE as C_STATE
+from glassgrad.errors.compile import C_WEIGHTS as C_WEIGHTS
 from glassgrad.errors.compile import CompileError as CompileError
 from glassgrad.errors.compile import CompileWarning as CompileWarning
 from glassgrad.errors.compile import FOREIGN_MODULE as FOREIGN_MODULE
@@ -76,6 +84,9 @@ from glassgrad.errors.compile import MEMORY_LIMIT as MEMORY_LIMIT
 from glassgrad.errors.compile import NEVER_COMPILED as NEVER_COMPILED
 from glassgrad.errors.compile import NOT_CALLED_YET as NOT_CALLED_YET
 from glassgrad.errors.compile import NOT_NATIVE as NOT_NATIVE
+from glassgrad.errors.compile import NO_C as NO_C
+from glassgrad.errors.compile import NO_C_COMPILER as NO_C_COMPILER
+from glassgrad.errors.compile import NO_C_DRAW as NO_C_DRAW
 from glassgrad.errors.compile import NO_LLVM as NO_LLVM
 from glassgrad.errors.compile import NO_NATIVE_OP as NO_NATIVE_OP
 from glassgrad.errors.compile import NO_SOURCE as NO_SOURCE

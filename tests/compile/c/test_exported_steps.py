@@ -102,3 +102,49 @@ def test_an_index_outside_is_refused_and_changes_nothing(tmp_path):
     with pytest.raises(AssertionError, match="4"):
         losses_in_c(step, tmp_path, [(wrong, batches[0][1])])
     assert not (tmp_path / "trained.weights").exists()
+
+
+BLAS = """\
+#include <stdio.h>
+enum { CblasRowMajor = 101, CblasNoTrans = 111, CblasTrans = 112 };
+static inline void cblas_GEMM(int order, int turn_a, int turn_b, int m, int n, int k, TYPE alpha, const TYPE *a, int lda,
+                              const TYPE *b, int ldb, TYPE beta, TYPE *c, int ldc)
+{
+    FILE *called = fopen("called", "w");
+    if (called != NULL && order == CblasRowMajor) {
+        fclose(called);
+    }
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < n; j++) {
+            TYPE sum = 0;
+            for (int p = 0; p < k; p++) {
+                sum += a[turn_a == CblasTrans ? p * lda + i : i * lda + p] *
+                       b[turn_b == CblasTrans ? j * ldb + p : p * ldb + j];
+            }
+            c[i * ldc + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * ldc + j]);
+        }
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["names_mlp", "images", "double"])
+def test_products_may_come_from_a_blas(name, tmp_path):
+    """A BLAS of the test's own in `cblas.h` is called with the right sizes and layouts."""
+    single, double = (
+        BLAS.replace("GEMM", gemm).replace("TYPE", kind) for gemm, kind in (("sgemm", "float"), ("dgemm", "double"))
+    )
+    (tmp_path / "cblas.h").write_text(single + double.split("\n", 2)[2])
+    step, batches = trained(name)
+    got = losses_in_c(step, tmp_path, batches[:3], [*FAST, "-DGG_USE_CBLAS", "-I."])
+    want = np.array([step(*batch).item() for batch in batches[:3]])
+    assert (tmp_path / "called").exists()
+    np.testing.assert_allclose(got, want, rtol=1e-12 if name == "double" else 1e-5)
+
+
+@pytest.mark.parametrize("name", ["names_mlp", "images"])
+def test_threads_share_products(name, tmp_path):
+    step, batches = trained(name)
+    got = losses_in_c(step, tmp_path, batches[:3], [*FAST, "-fopenmp"])
+    want = np.array([step(*batch).item() for batch in batches[:3]])
+    np.testing.assert_allclose(got, want, rtol=1e-5)

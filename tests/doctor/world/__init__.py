@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.reading.beside import joined
 from glassgrad.doctor.script import run_script
 from tests.doctor.world import fitting, known, missed, variants
 from tests.doctor.world.program import Program
@@ -18,13 +19,14 @@ PROGRAMS = (*FAULTS, *variants.PROGRAMS, *fitting.PROGRAMS)
 
 
 def found_in(text: str, folder: Path) -> list[Finding]:
-    """Run a script under the doctor; return the findings of its trainings."""
+    """Run and read a script as `glassgrad doctor` does; return what it says first."""
     path = folder / "script.py"
     path.write_text(text, encoding="utf-8")
     watched, ended = run_script(path)
     assert ended
     assert watched
-    return [finding for one in watched for finding in one.findings]
+    watched, read = joined(str(path), watched)
+    return [*(finding for one in watched for finding in one.findings), *read]
 
 
 def names_cause(program: Program, found: list[Finding], lines: set[int]) -> bool:

@@ -180,7 +180,7 @@ def product_function(helpers: Helpers, kind: str) -> str:
     helpers.need("blocks", _BLOCKS)
     helpers.templated("gg_plain_rows", _PRODUCT, kind)
     helpers.templated("gg_rows", _TILES, kind)
-    return helpers.templated("gg_product", _WHOLE.replace("BLAS", "s" if kind == "f32" else "d"), kind)
+    return helpers.templated("gg_product", _WHOLE.replace("BLASgemm", "sgemm" if kind == "f32" else "dgemm"), kind)
 
 
 def panel_size(n: int, k: int) -> int:

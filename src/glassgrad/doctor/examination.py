@@ -46,9 +46,9 @@ class Examination:
         leaks: examples whose output changes, in evaluation, when another example of the batch does; -1 if unknown.
         curvature: the loss's curvature along its gradient; plain SGD with a rate above 2 / curvature goes uphill.
         noise_scale: the batch size at which noise and signal of the gradient are equal (McCandlish et al. 2018).
-        parts: what only a watched run tells of the model's parts, so without facts here.
         findings: those of the rules, errors first.
         outcomes: those of the two experiments about a symptom without a known cause; None if none were asked for.
+        parts: what only a watched run tells of the model's parts, so without facts here.
 
     Example:
         >>> import glassgrad as gg
@@ -66,9 +66,9 @@ class Examination:
     leaks: int = -1
     curvature: float = math.nan
     noise_scale: float = math.nan
-    parts: Parts = field(default_factory=Parts)
     findings: tuple[Finding, ...] = ()
     outcomes: tuple[Outcome, ...] | None = None
+    parts: Parts = field(default_factory=Parts)
 
     @property
     def graph(self) -> Graph | None:

@@ -107,8 +107,8 @@ def test_an_index_outside_is_refused_and_changes_nothing(tmp_path):
 BLAS = """\
 #include <stdio.h>
 enum { CblasRowMajor = 101, CblasNoTrans = 111, CblasTrans = 112 };
-static inline void cblas_GEMM(int order, int turn_a, int turn_b, int m, int n, int k, TYPE alpha, const TYPE *a, int lda,
-                              const TYPE *b, int ldb, TYPE beta, TYPE *c, int ldc)
+static inline void cblas_GEMM(int order, int turn_a, int turn_b, int m, int n, int k, TYPE alpha, const TYPE *a,
+                              int lda, const TYPE *b, int ldb, TYPE beta, TYPE *c, int ldc)
 {
     FILE *called = fopen("called", "w");
     if (called != NULL && order == CblasRowMajor) {

@@ -88,7 +88,7 @@ LINT_NOTHING = Message(
 LINT_NO_FILE = Message(InputError, "there is no file or folder {path}")
 LINT_NO_SCRIPT = Message(InputError, "{path} is no script: its name ends neither in .py nor in .ipynb")
 LINT_NO_NOTEBOOK = Message(InputError, "not readable as a notebook: it has no list of {missing}")
-LINT_NO_RULE = Message(InputError, "no rule is called {name!r}. Nearest: {near}")
+LINT_NO_RULE = Message(InputError, "no rule is called {name!r}. {near}")
 LINT_UNREADABLE = Message(InputError, "{path}:{line}:{column}: not readable as Python: {reason}")
 DOCTOR_DEEPER_RUN = Message(
     InputError,

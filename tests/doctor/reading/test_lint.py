@@ -113,7 +113,7 @@ def test_rules_are_selected_and_ignored_by_name(tmp_path: Path) -> None:
     assert [name for name, _ in told(lint([path], select=both[:1]))] == both[:1]
     assert [name for name, _ in told(lint([path], ignore=both[:1]))] == both[1:]
     assert told(lint([path], both, both)) == []
-    with pytest.raises(errors.InputError, match=r"no rule is called 'softmax-twise'. Nearest: softmax-twice"):
+    with pytest.raises(errors.InputError, match=r"no rule is called 'softmax-twise'. Did you mean softmax-twice"):
         lint([path], select=["softmax-twise"])
 
 

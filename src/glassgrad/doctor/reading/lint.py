@@ -85,7 +85,8 @@ def chosen(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> frozenset[
     for one in sorted(wanted | left_out):
         if one not in known:
             near = difflib.get_close_matches(one, known, 3, 0.5)
-            raise errors.LINT_NO_RULE(name=one, near=", ".join(near) or "glassgrad lint --rules lists them")
+            hint = f"Did you mean {', '.join(near)}?" if near else "glassgrad lint --rules lists all."
+            raise errors.LINT_NO_RULE(name=one, near=hint)
     return (wanted or frozenset(known)) - left_out
 
 

@@ -53,7 +53,9 @@ def programs(aside: bool) -> list[Any]:
     """Return the programs of a half: those of every file in its folder."""
     package = importlib.import_module(f"{WORLD}.{HALVES[aside]}")
     files = (
-        importlib.import_module(f"{package.__name__}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
+        importlib.import_module(f"{package.__name__}.{one.name}")
+        for one in pkgutil.iter_modules(package.__path__)
+        if not one.name.startswith("test_")
     )
     return [program for file in files for program in file.PROGRAMS]
 

@@ -159,7 +159,7 @@ def test_a_second_backward_names_the_line_of_the_first():
     y = (x.exp() * x).sum()
     line = sys._getframe().f_lineno + 1
     y.backward()
-    with pytest.raises(gg.errors.AutogradError, match=rf"freed by backward\(\) at \S*test_walks\.py:{line},"):
+    with pytest.raises(gg.errors.AutogradError, match=rf"freed by backward\(\) at \S*test_walks\.py:{line}:"):
         y.backward()
 
 

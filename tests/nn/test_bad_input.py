@@ -137,7 +137,7 @@ def test_a_state_of_another_architecture_is_listed_and_changes_nothing() -> None
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (lambda state: {"epoch": 3, "model": state}, "pass what is under 'model'"),
+        (lambda state: {"epoch": 3, "model": state}, "pass the entry under 'model'"),
         (lambda state: {f"module.{name}": value for name, value in state.items()}, r"removeprefix\('module\.'\)"),
         (lambda state: {name: value for name, value in state.items() if name != "1.bias"}, "strict=False to load what"),
         (lambda _state: None, "expects a dictionary of tensors by name, given a NoneType"),

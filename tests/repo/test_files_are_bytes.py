@@ -29,8 +29,8 @@ def calls(source: Source) -> Iterator[tuple[str, ast.Call]]:
         owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
         if name in {"read_text", "write_text"} and not owner:
             continue  # a function of that name, no method of a path
-        if name == "open" and owner in {"Image", "webbrowser"}:
-            continue  # a picture, an address
+        if name == "open" and owner in {"Image", "webbrowser", "tokenize"}:
+            continue  # a picture, an address, a program in the encoding that it declares
         if name == "open" and owner == "os":
             yield "os.open", node
         else:

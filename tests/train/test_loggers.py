@@ -122,7 +122,7 @@ def test_accuracy_against_a_plain_count() -> None:
     places = rng.standard_normal((5, 7, 10))
     expected = (places.argmax(axis=1) == labels.reshape(5, 10))[labels.reshape(5, 10) != -100].mean()
     assert accuracy(places, labels.reshape(5, 10)) == pytest.approx(expected)
-    with pytest.raises(ArgumentError, match=r"outputs of shape \(50, 7\) and targets of shape \(49,\) do not belong"):
+    with pytest.raises(ArgumentError, match=r"outputs of shape \(50, 7\) and targets of shape \(49,\) do not match"):
         accuracy(scores, labels[:49])
     with pytest.raises(ArgumentError, match="topk"):
         accuracy(scores, labels, 8)

@@ -328,7 +328,7 @@ def test_what_a_step_makes_and_stores_is_refused_in_its_own_words() -> None:
             self.weight = nn.Parameter(x * 2)
             return x
 
-    with pytest.raises(errors.CompileError, match=r"stores a Parameter that it made itself"):
+    with pytest.raises(errors.CompileError, match=r"stores a Parameter that it created"):
         gg.compile(Box(), backend="numpy", strict=True)(gg.ones(2))
 
 

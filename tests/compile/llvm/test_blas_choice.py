@@ -80,7 +80,7 @@ def test_a_name_that_is_none(choose):
 
 def test_a_library_that_is_absent(choose, monkeypatch):
     monkeypatch.setattr(sys, "platform", "aix")  # for which there is no MKL
-    with pytest.raises(errors.ArgumentError, match=r"asks for 'mkl', which was not found"):
+    with pytest.raises(errors.ArgumentError, match=r"requests 'mkl', which was not found"):
         choose("mkl")()
 
 

@@ -93,7 +93,7 @@ def test_other_sets_of_instructions_are_refused(given: str, monkeypatch: pytest.
 @pytest.mark.parametrize("missing", ["avx2", "fma"])
 def test_a_processor_without_avx2_is_refused(missing: str) -> None:
     older = with_features("sandybridge", "-", missing, "avx512")
-    with pytest.raises(errors.ArgumentError, match=r"asks for 'avx2', which this processor \(sandybridge\) does not"):
+    with pytest.raises(errors.ArgumentError, match=r"requests 'avx2', which this processor \(sandybridge\) does not"):
         limited(older, "avx2")
     assert limited(older, "") is older
 

@@ -132,7 +132,7 @@ def loaded(source: str) -> ctypes._NamedFuncPointer:
 def _compiled(found: str, source: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="glassgrad-c-") as room:
         file, made = Path(room) / "step.c", Path(room) / "step.so"
-        file.write_text(source, encoding="utf-8")
+        file.write_text(source, encoding="utf-8", newline="\n")
         command = [found, *FLAGS, "-o", str(made), str(file), "-lm"]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         if process.returncode:

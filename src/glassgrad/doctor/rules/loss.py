@@ -105,8 +105,8 @@ def _rises(run: Run) -> Iterator[Seen]:
     leap = float(curve[1:10, 1].max())
     usual = float(np.median(curve[10:, 1])) if len(curve) > 20 else 0.0  # small batches begin low by chance
     start = max(float(curve[0, 1]), min(usual, leap / 2))
-    known = [] if run.data is None else run.data.batch[np.isfinite(run.data.batch)]
-    batch = float(np.median(known)) if len(known) else math.nan
+    sizes = np.zeros(0) if run.data is None else run.data.batch[np.isfinite(run.data.batch)]
+    batch = float(np.median(sizes)) if sizes.size else math.nan
     least = LEAP * (4 if batch < FEW else 1)  # the loss of two examples is what it is by chance
     if 0 < least * start < leap:
         yield Seen(

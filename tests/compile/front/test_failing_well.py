@@ -9,6 +9,7 @@ import queue
 import signal
 import sys
 import threading
+import types
 from pathlib import Path
 
 import numpy as np
@@ -332,6 +333,24 @@ def test_ctrl_c_while_tracing():
     timer.join()
     assert layer.weight.array is array
     assert layer(X).shape == (2, 2)
+
+
+def test_ctrl_c_in_the_callback_of_a_weak_reference_comes_after_it(tmp_path):
+    """Python drops what is raised in such a callback, so the interrupt waits until it is over."""
+    lines = "signal.raise_signal(signal.SIGINT); over.touch()"
+    callback = types.FunctionType(
+        compile(lines, "_weakrefset.py", "exec"), {"signal": signal, "over": tmp_path / "over"}
+    )
+
+    def run(x):
+        callback()
+        for _ in range(100000):
+            x = x + 1
+        return x.sum()
+
+    with pytest.raises(KeyboardInterrupt):
+        compiled(run)(X)
+    assert (tmp_path / "over").exists()
 
 
 class InterruptAt:

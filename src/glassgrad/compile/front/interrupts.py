@@ -10,8 +10,11 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from glassgrad.compile.front.calls.parameters import Function
+
+SOON = 0.005  # seconds
 
 
 class _Shield:
@@ -27,12 +30,21 @@ class _Shield:
         self.open = False
         self.pending = False
 
-    def handle(self, number: int, frame: object) -> None:
-        if self.open:
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        if self.open and _in_callback(frame):
+            again = threading.Timer(SOON, signal.raise_signal, (number,))
+            again.daemon = True
+            again.start()
+        elif self.open:
             self.open = False
             self.before(number, frame)
         else:
             self.pending = True
+
+
+def _in_callback(frame: FrameType | None) -> bool:
+    """Tell whether a frame belongs to the callback of a weak reference: Python drops what is raised there."""
+    return frame is not None and frame.f_code.co_filename.endswith(("weakref.py", "_weakrefset.py"))
 
 
 _active: _Shield | None = None

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import glassgrad as gg
+from benchmarks.workloads._glassgrad import prepared
 
 _WORDS = """
     -std=c11 -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math -fopenmp-simd -DGG_SIMD
@@ -43,6 +44,20 @@ def runner(function, data, mode):
         return float(loss)
 
     return run
+
+
+def training(parts, batches, mode):
+    """The `run` of a training step, from its model, optimizer and loss."""
+    model, optimizer, loss_fn = parts
+
+    def step(x, y):
+        loss = loss_fn(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return runner(step, prepared(batches), mode)
 
 
 def _compiled(step, data, compiler, blas):

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from benchmarks.workloads import _c
-from benchmarks.workloads._glassgrad import prepared
 from benchmarks.workloads.w3_char_gpt import problem
 from benchmarks.workloads.w3_char_gpt.glassgrad_peer import parts
 
 
 def build(mode):
-    model, optimizer, loss_fn = parts()
-
-    def step(x, y):
-        loss = loss_fn(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return _c.runner(step, prepared(problem.batches()), mode)
+    return _c.training(parts(), problem.batches(), mode)

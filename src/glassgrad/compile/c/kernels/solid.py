@@ -45,7 +45,7 @@ class Solid:
 
     def lines(self) -> list[str]:
         """Return the body of the kernel."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of kernel writes its own body
 
     # --- helpers of subclasses ---
 

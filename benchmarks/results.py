@@ -24,11 +24,10 @@ README = FOLDER.parent / "README.md"
 RIVALS = ("PyTorch eager", "torch.compile", "JAX jit")
 HEADER = """# Measured
 
-Every table was written by the command above it, which ran all its peers in turn on one machine, from
-the same weights and batches, after checking that their losses agree. Times move from machine to machine and from hour
-to hour; the ratios within a table are what counts. A section has a part for each processor that it was measured on,
-taken on the day that it names: another processor's part may speak of an earlier state of the code.
-"First step" includes importing the library and compiling, with nothing of ours on the disk from before.
+The command above each table ran all peers in turn on one machine, from the same weights and batches, and checked that
+their losses agree. Times differ between machines and hours; compare the ratios within a table. A section has one part
+for each processor, with the date of the measurement: parts for other processors may describe earlier code.
+"First step" includes the import of the library and the compilation, with an empty cache on the disk.
 """
 
 

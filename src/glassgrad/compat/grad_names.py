@@ -1,8 +1,8 @@
 """PyTorch's names of what made a tensor: `grad_fn=<MulBackward0>`.
 
 The primitive of a node decides, with the shapes that it was given. Where several of PyTorch's functions are one
-primitive here, or one of them is several, the name that the user's line calls decides: `x.mean()` ends in a product
-with 1 / n, and is MeanBackward0 all the same. A line without source, in a program that is executed from a text, has the
+primitive here, or one of them is several, the name that the user's line calls decides: `x.mean()` ends in a division
+by n, and is MeanBackward0 all the same. A line without source, in a program that is executed from a text, has the
 name of its primitive. After a backward walk, a node has neither parents nor saved values; the line decides then, too.
 """
 
@@ -31,16 +31,16 @@ PRIMITIVES = pairs("""
 
 # What the user's line calls, and the primitive that it ends in -> the same.
 CALLS = pairs("""
-    mean.multiply=Mean std.root=Std t.permute_dims=T transpose.permute_dims=Transpose swapaxes.permute_dims=Transpose
+    mean.divide=Mean std.root=Std t.permute_dims=T transpose.permute_dims=Transpose swapaxes.permute_dims=Transpose
     swapdims.permute_dims=Transpose mT.permute_dims=Transpose unsqueeze.reshape=Unsqueeze squeeze.reshape=Squeeze
     stack.reshape=Stack split.getitem=Split chunk.getitem=Split unbind.getitem=Unbind repeat.reshape=Repeat
     masked_fill.where=MaskedFill index_select.getitem=IndexSelect embedding.getitem=Embedding topk.take_along_axis=Topk
     sort.take_along_axis=Sort cummax.take_along_axis=Cummax cummin.take_along_axis=Cummin max.reshape=Max
     min.reshape=Min max.max=Max min.min=Min max.take_along_axis=Max min.take_along_axis=Min median.reshape=Median
     aminmax.min=Aminmax aminmax.max=Aminmax trace.sum=Trace nansum.sum=Nansum roll.reshape=Roll selu.multiply=Elu
-    smooth_l1_loss.multiply=SmoothL1Loss huber_loss.multiply=HuberLoss l1_loss.multiply=Mean nll_loss.divide=NllLoss
+    smooth_l1_loss.divide=SmoothL1Loss huber_loss.divide=HuberLoss l1_loss.divide=Mean nll_loss.divide=NllLoss
     nll_loss.negative=NllLoss
-    kl_div.multiply=Mean addmm.add=Addmm addcmul.add=Addcmul addcdiv.add=Addcdiv baddbmm.add=Baddbmm
+    kl_div.divide=Mean addmm.add=Addmm addcmul.add=Addcmul addcdiv.add=Addcdiv baddbmm.add=Baddbmm
     dropout.where=Mul pixel_shuffle.reshape=PixelShuffle frac.subtract=Frac renorm.multiply=Renorm cdist.where=Cdist
     cross.subtract=LinalgCross complex.view_as_complex=Complex index_add.add=IndexAdd glu.multiply=Glu
     prelu.where=PreluKernel hardsigmoid.divide=Hardsigmoid relu6.hardtanh=Hardtanh celu.where=Celu
@@ -53,7 +53,7 @@ CALLS = pairs("""
     kron.reshape=UnsafeView clamp_min.clip=ClampMin clamp_max.clip=ClampMax
     """)
 
-_PRODUCTS = {"", "BinOp", "AugAssign", "mul", "mul_", "multiply"}
+_QUOTIENTS = {"BinOp", "AugAssign", "div", "div_", "divide", "divide_", "true_divide", "true_divide_"}
 _OVER_ALL = {"Sum": "01", "Mean": "01", "Prod": "01", "Max": "10", "Min": "10", "Median": "01"}
 
 
@@ -68,7 +68,7 @@ def backward_name(node: Node) -> str:
     if whole is not None:
         return whole
     called = _called(of)
-    stem = CALLS.get(f"{called}.{prim}") or (_mean(of) if prim == "multiply" else None) or PRIMITIVES.get(prim)
+    stem = CALLS.get(f"{called}.{prim}") or (_mean(of) if prim == "divide" else None) or PRIMITIVES.get(prim)
     stem = stem or "".join(part.capitalize() for part in prim.split("_"))
     return f"{stem}Backward{_variant(stem, of)}"
 
@@ -85,18 +85,20 @@ def _variant(name: str, node: Node) -> str:
 
 
 def _mean(node: Node) -> str | None:
-    """Tell a mean, a sum times 1 / n, from other products; a loss whose module hides its name ends in one."""
+    """Tell a mean, a sum over n, from other quotients; a loss whose module hides its name ends in one."""
+    called = _called(node)
+    if called in _QUOTIENTS:
+        return None
     if not node.parents:  # after a walk
-        return None if node.shape or _called(node) in _PRODUCTS else "Mean"
+        return None if node.shape or not called else "Mean"
     total = node.parents[0]
     if not isinstance(total, Node) or total.prim.name != "sum" or node.parents[1] is not None:
         return None
     axes, before = total.params["axis"], _shape(total.parents[0])
-    share = node.saved[2] if type(node.saved) is tuple else None  # after a walk it is gone
-    if before is None or not isinstance(share, float | None):
+    count = node.saved[2] if type(node.saved) is tuple else None  # after a walk it is gone
+    if before is None or not isinstance(count, int | float | None):
         return None
-    n = math.prod([before[axis] for axis in axes])
-    return "Mean" if share is None or (n and share == 1 / n) else None
+    return "Mean" if count is None or count == math.prod([before[axis] for axis in axes]) else None
 
 
 def _shape(parent: object) -> tuple[int, ...] | None:

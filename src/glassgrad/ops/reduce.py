@@ -310,7 +310,7 @@ def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     shape = x.shape
     axes = canonical_axes(dim, len(shape))
     total = count(shape, axes)
-    return sum_p(x, axis=axes, keepdims=keepdim) * (1 / total if total else math.nan)
+    return sum_p(x, axis=axes, keepdims=keepdim) / (total or math.nan)
 
 
 _PLAIN_NUMBERS = (int, float)

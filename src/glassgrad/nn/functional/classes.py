@@ -210,7 +210,8 @@ def _soft(input: Array, target: Array, weight: Array | None, reduction: str, smo
     if reduction == "none":
         return losses
     count = math.prod(losses.shape)
-    return sum(losses) * (1 / count if count else math.nan) if reduction == "mean" else sum(losses)
+    whole = sum(losses)
+    return whole / (count or math.nan) if reduction == "mean" else whole
 
 
 __all__ = ["cross_entropy", "linear_cross_entropy", "nll_loss"]

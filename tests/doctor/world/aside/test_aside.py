@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.doctor.world import building
-from tests.doctor.world.aside import COMING, PROGRAMS
+from tests.doctor.world.aside import PROGRAMS
 from tests.doctor.world.program import HEADS, MARK, Program
 from tools.sources import ROOT, text_of
 
@@ -52,8 +52,4 @@ def test_both_scripts_are_python_with_marked_lines(program: Program, library: st
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
 def test_the_accepted_findings_have_titles(program: Program) -> None:
-    assert set(program.rules) <= FINDINGS | COMING
-
-
-def test_titles_that_come_are_used() -> None:
-    assert {rule for program in PROGRAMS for rule in program.rules} >= COMING
+    assert set(program.rules) <= FINDINGS

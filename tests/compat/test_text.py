@@ -70,14 +70,14 @@ def arrays(draw: Any) -> np.ndarray:
         return np.resize(np.array(few, dtype), shape)
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(arrays())
 def test_numbers(array: np.ndarray) -> None:
     ours, theirs = both(lambda library: repr(library.tensor(array)))
     assert ours == theirs
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     arrays(),
     st.fixed_dictionaries(
@@ -97,7 +97,7 @@ def test_options(array: np.ndarray, options: dict[str, Any]) -> None:
     assert ours == theirs
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(arrays().filter(lambda array: array.dtype.kind == "f"), st.booleans())
 def test_what_follows_the_numbers(array: np.ndarray, computed: bool) -> None:
     def text(library: Any) -> str:

@@ -129,6 +129,7 @@ def runs_alone() -> bool:
     return bool(shutil.which("unshare")) and subprocess.run(["unshare", "-n", "true"], check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not runs_alone(), reason="a process without a network cannot be made here")
 def test_a_program_runs_under_both_and_gives_the_same_losses(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is the other library")

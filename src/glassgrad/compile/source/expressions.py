@@ -71,6 +71,9 @@ class ExpressionWriter:
             return self._chosen(instr)
         if instr.op == "add" and instr.inputs[0] == 0 and isinstance(instr.inputs[1], Var):
             return self.operand(instr.inputs[1])  # Python's sum() starts from 0
+        if instr.op == "divide":
+            total, count = instr.inputs
+            return self._mean(total, 1 / count) if isinstance(count, int | float) and count else None
         if instr.op != "multiply":
             return None
         first, second = instr.inputs if isinstance(instr.inputs[0], Var) else reversed(instr.inputs)
@@ -81,13 +84,15 @@ class ExpressionWriter:
         if rest is second or power > 1:
             raised = text.power(self.operand(second), Text(str(power + (rest is second))))
             return raised if rest is second else text.binary(self.operand(rest), "*", raised, text.PRODUCT)
-        if not isinstance(first, Var):
-            return None
-        summed = self.producer.get(first) if first in self.inline else None
+        return self._mean(first, second) or (self._scaled(first, second) if isinstance(first, Var) else None)
+
+    def _mean(self, total: Operand, share: Operand) -> Text | None:
+        """Write a sum over n, times 1 / n, as a mean."""
+        summed = self.producer.get(total) if isinstance(total, Var) and total in self.inline else None
         whole = summed.inputs[0] if summed is not None and summed.op == "sum" else None
-        if summed is not None and isinstance(whole, Var) and second == first.size / max(whole.size, 1):
-            return READING["mean"](summed, [self.operand(whole)])
-        return self._scaled(first, second)
+        if summed is None or not isinstance(whole, Var) or share != summed.output.size / max(whole.size, 1):
+            return None
+        return READING["mean"](summed, [self.operand(whole)])
 
     def _scaled(self, value: Operand, factor: Operand) -> Text | None:
         """Write a product with a number, merged with further numeric factors, or as a division."""

@@ -38,8 +38,13 @@ def _cross_entropy(g: Array, *, scale: float, targets: Array, probabilities: Arr
     # d/dx of -sum(log_softmax(x)[rows, targets]) is softmax(x) - one_hot(targets).
     soft = probabilities if probabilities is not None else softmax_p(source, axis=1)
     difference = soft - getitem_p(np.eye(source.shape[1], dtype=source.dtype), targets, spec=(ARRAY,))
-    share = 1 / scale
-    return g * difference / (round(share) if abs(share - round(share)) < 1e-6 else share)
+    return g * difference / _count(scale)
+
+
+def _count(scale: float) -> float:
+    """Return n for a factor 1 / n."""
+    count = 1 / scale
+    return round(count) if abs(count - round(count)) < 1e-6 else count
 
 
 def _standardise(
@@ -124,6 +129,6 @@ def _without_ignored(replay: Replay, match: Match, source: Tensor) -> Any:
     logs = log_softmax_p(source.array, axis=1)
     rows = np.arange(source.shape[0])
     picked = getitem_p(logs, rows, getattr(targets, "array", targets), spec=(ARRAY, ARRAY))
-    loss = -(sum_p(picked, axis=(0,), keepdims=False) * match.facts["scale"])
+    loss = -(sum_p(picked, axis=(0,), keepdims=False) / _count(match.facts["scale"]))
     replay.tracer.place = None
     return loss

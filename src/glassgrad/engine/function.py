@@ -21,7 +21,7 @@ from glassgrad.engine.mode import MODE, RECORDING, enable_grad, no_grad
 from glassgrad.engine.node import Arrays, Node, record
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops.core import Array, Custom
+from glassgrad.ops.core import Array, Aval, Custom
 from glassgrad.ops.shape import stack
 from glassgrad.ops.vmap.batched import Batched, Level, exit_p, reenter_p
 
@@ -33,13 +33,14 @@ class Context:
         needs_input_grad: for each argument, whether a gradient is wanted.
     """
 
+    _for_backward: tuple[Array, ...] = ()
+    _for_forward: tuple[Array, ...] | None = None
+    _without_gradient: frozenset[int] = frozenset()
+    _materialize = True
+    _view: Callable[[], tuple[Any, ...]] | None = None  # the saved tensors while a rule runs
+
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
-        self._for_backward: tuple[Array, ...] = ()
-        self._for_forward: tuple[Array, ...] | None = None
-        self._without_gradient: set[int] = set()
-        self._materialize = True
-        self._view: Callable[[], tuple[Any, ...]] | None = None  # the saved tensors while a rule runs
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`, where they are `saved_tensors`; inputs and outputs keep their history."""
@@ -58,7 +59,7 @@ class Context:
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """Say that these outputs have no gradient."""
-        self._without_gradient = {id(y) for y in outputs}
+        self._without_gradient = frozenset(map(id, outputs))
 
     def mark_dirty(self, *inputs: Tensor) -> None:
         """Not supported: write the result into a new tensor."""
@@ -99,6 +100,9 @@ class _Saved:
         return tuple(result)
 
 
+_NOTHING = _Saved((), (), ())
+
+
 class UserPrimitive(Custom):
     """The primitive behind one Function class; its rules call the user's."""
 
@@ -136,12 +140,12 @@ class _Call:
 
     def __init__(self, function: type[Function], ctx: Context, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.function, self.ctx = function, ctx
-        self.inputs = [_Like(x) if isinstance(x, Tensor) else None for x in inputs]
-        self.outputs = [_Like(y) if isinstance(y, Tensor) else None for y in outputs]
+        self.inputs = [_like(x) if isinstance(x, Tensor) else None for x in inputs]
+        self.outputs = [_like(y) if isinstance(y, Tensor) else None for y in outputs]
         self.multiple = False
-        self.for_backward = _Saved(ctx._for_backward, inputs, outputs)
-        forward = ctx._for_backward if ctx._for_forward is None else ctx._for_forward
-        self.for_forward = _Saved(forward, inputs, outputs)
+        backward, forward = ctx._for_backward, ctx._for_forward
+        self.for_backward = _Saved(backward, inputs, outputs) if backward else _NOTHING
+        self.for_forward = self.for_backward if forward is None else _Saved(forward, inputs, outputs)
         self.node: Callable[[], Any] = lambda: None
         ctx._for_backward, ctx._for_forward = (), None
 
@@ -160,8 +164,12 @@ class _Call:
         self._enter(self.for_backward, arrays[0], None if once else parents, leaves)
         if self.ctx._materialize:
             gs = [_zeros(like) if c is None else c for c, like in zip(gs, self.outputs, strict=True)]
-        with enable_grad() if record or parents is not None else no_grad():
+        before = MODE.flags
+        MODE.flags = before | RECORDING if record or parents is not None else before & ~RECORDING
+        try:
             result = self.function.backward(self.ctx, *gs)
+        finally:
+            MODE.flags = before
         found = list(result) if isinstance(result, tuple) else [result]
         if once and parents is not None:
             sources = [x for x in (*gs, *parents) if isinstance(x, Node) or (isinstance(x, Tensor) and x.requires_grad)]
@@ -217,14 +225,14 @@ class _Call:
             for u, like in zip(seeds, self.outputs, strict=True)
         ]
 
-    def _checked(self, rule: str, value: Array, like: _Like, what: str) -> Array:
+    def _checked(self, rule: str, value: Array, like: Aval, what: str) -> Array:
         if value is None:
             return None
         if isinstance(value, np.ndarray | np.generic):
             value = make(np.asarray(value), None, False)
         if not isinstance(value, Tensor):
             raise self._wrong(rule, f"a {type(value).__name__} as {what}", "a tensor or None")
-        if value.shape != like.shape and not _sums_to(value.shape, like.shape):
+        if value.array.shape != like.shape and not _sums_to(value.shape, like.shape):
             raise self._wrong(rule, f"{what} of shape {value.shape}", f"shape {like.shape}")
         return value
 
@@ -241,11 +249,9 @@ def _constant(c: Array) -> bool:
     return c is not None and not c.requires_grad and not (type(c.array) is np.ndarray and not c.array.any())
 
 
-class _Like:
-    """Shape and dtype of a tensor that is not kept."""
-
-    def __init__(self, x: Tensor) -> None:
-        self.shape, self.dtype = tuple(x.shape), x.dtype
+def _like(x: Tensor) -> Aval:
+    """Return shape and dtype of a tensor that is not kept."""
+    return Aval(x.array.shape, x.array.dtype)
 
 
 def _zeros(like: Array) -> Tensor | None:
@@ -322,15 +328,19 @@ class Function:
 
 
 def _apply(function: type[Function], args: tuple[Any, ...]) -> Any:
-    needs = tuple(isinstance(x, Tensor) and x.requires_grad for x in args)
+    needs = tuple([isinstance(x, Tensor) and x._tracks for x in args])
     ctx = Context(needs)
-    inputs = tuple(make(x.lifted(), None, False) if isinstance(x, Tensor) else x for x in args)
-    with no_grad():
+    inputs = tuple([make(x.lifted(), None, False) if isinstance(x, Tensor) else x for x in args])
+    before = MODE.flags
+    MODE.flags = before & ~RECORDING
+    try:
         if function.setup_context is not Function.setup_context:
             result = function.forward(*inputs)
             function.setup_context(ctx, inputs, result)
         else:
             result = function.forward(ctx, *inputs)
+    finally:
+        MODE.flags = before
     outputs = result if isinstance(result, tuple) else (result,)
     for y in outputs:
         if not isinstance(y, Tensor) and not isinstance(result, tuple):
@@ -356,7 +366,7 @@ def _record(call: _Call, function: type[Function], args: tuple[Any, ...], output
     if prim is None:
         prim = Function._primitives[function, call.multiple] = UserPrimitive(function.__name__, multiple=call.multiple)
     parents = tuple(
-        (x if x.node is None else x.node) if isinstance(x, Tensor) and x.requires_grad else None for x in args
+        [(x if x.node is None else x.node) if isinstance(x, Tensor) and x._tracks else None for x in args]
     )
     frame = provenance.user_frame(1)
     first = next(y for y, wanted in zip(outputs, differentiable, strict=True) if wanted)

@@ -32,7 +32,7 @@ from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.masks import instead_of_mask
 from glassgrad.ops.operators import BINARY
-from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, refuse_huge, split_index
+from glassgrad.ops.places import BASIC, in_two_steps, is_byte_mask, join_index, refuse_huge, split_index
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import enter_p
 
@@ -277,20 +277,22 @@ def setitem(x: Tensor, key: Any, value: Array) -> None:
     """x[key] = value: `Tensor.__setitem__`."""
     if MODE.flags & RECORDING:
         check_leaf(x)
-    steps = in_two_steps(key)
-    if steps is not None:
-        setitem(x[steps[0]], steps[1], value)
-        return
-    chosen = instead_of_mask(x, key, value)
-    if chosen is not None:
-        key, value = chosen
+    basic = BASIC.issuperset(map(type, key)) if type(key) is tuple else type(key) in BASIC
+    if not basic:
+        steps = in_two_steps(key)
+        if steps is not None:
+            setitem(x[steps[0]], steps[1], value)
+            return
+        chosen = instead_of_mask(x, key, value)
+        if chosen is not None:
+            key, value = chosen
     memory = x.lifted()
     spare_result(x)
     if not _involved(x, (value,)):
         plain = value.lifted() if isinstance(value, Tensor) else base_class(value)
         if type(memory) is _ndarray:
             check_writeable(memory, "x[...] = value")
-            key = _plain_key(key)
+            key = key if basic else _plain_key(key)
             _assign(x, memory, key, plain, value)
             if not (type(key) is _ndarray and key.dtype == bool and not key.any()):
                 MUTATIONS.record(part_of(memory, key))
@@ -318,8 +320,12 @@ def setitem(x: Tensor, key: Any, value: Array) -> None:
     _move(x, new.node, new._tracks)
 
 
+_NUMBERS = BASIC | {_ndarray, float, bool}
+
+
 def _assign(x: Tensor, memory: Array, key: Any, plain: Array, value: Array) -> None:
-    if any(hasattr(part, "no_numbers") for part in (plain, *(key if isinstance(key, tuple) else (key,)))):
+    parts = (plain, *key) if type(key) is tuple else (plain, key)
+    if not _NUMBERS.issuperset(map(type, parts)) and any([hasattr(part, "no_numbers") for part in parts]):
         raise errors.INPLACE_UNBATCHED(op="x[...] = value", where=provenance.here())
     try:
         memory[key] = plain

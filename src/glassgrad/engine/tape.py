@@ -208,13 +208,18 @@ class Walk:
             parents = tuple([parent if parent in asked else None for parent in parents])
         if self.create_graph:
             saved = saved_tensors(node, saved)
-        self._watch(node, g, saved, None)
+        observer, params = self.observer, node.params
+        if observer is not None:
+            observer.rule(node, g, saved, None)
         if prim.vjps is not None:
             for position, (rule, parent) in enumerate(zip(prim.vjps, parents, strict=False)):
-                if parent is not None and rule is not None:
-                    if len(parents) > 1:
-                        self._watch(node, g, saved, position)
-                    self._send(parent, rule(g, *saved, **node.params))
+                if parent is None or rule is None:
+                    continue
+                if observer is not None and len(parents) > 1:
+                    observer.rule(node, g, saved, position)
+                c = rule(g, *saved, **params)
+                if c is not None:
+                    self.accumulate(parent, c)
             return
         if prim.visit is not None and prim.visit(self, node, g) is not NotImplemented:
             return
@@ -232,15 +237,8 @@ class Walk:
         else:
             found = prim.vjp_in_ops(g, needs, *saved[1:], **node.params)
         for parent, c in zip(parents, found, strict=True):
-            self._send(parent, c)
-
-    def _watch(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
-        if self.observer is not None:
-            self.observer.rule(node, g, saved, position)
-
-    def _send(self, parent: Any, c: Array) -> None:
-        if parent is not None and c is not None:
-            self.accumulate(parent, c)
+            if parent is not None and c is not None:
+                self.accumulate(parent, c)
 
     def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Array], parents: Sequence[Any]) -> None:
         """Differentiate the decomposition of a fused primitive: in tensors, so the result is differentiable again.
@@ -328,6 +326,9 @@ class Walk:
 
     def _needed(self, wanted: set[Any]) -> set[Any]:
         """Return the nodes on a path from the roots to the wanted ones; record both in `asked`."""
+        # A node is younger than its parents, so none that is older than all wanted ones leads to any. Without this, a
+        # solver that calls `grad` in each step would search the history of all earlier steps each time.
+        oldest = min((one.seq if type(one) is Node else 0 for one in wanted), default=0)
         reachable: dict[Node, None] = {}
         stack = [node for _, node in self.heap]
         while stack:
@@ -336,7 +337,7 @@ class Walk:
                 reachable[node] = None
                 if type(node.saved) is Freed:
                     unpack(node)  # raises, because its parents are no longer known
-                stack.extend(parent for parent in node.parents if type(parent) is Node)
+                stack.extend([one for one in node.parents if type(one) is Node and one.seq >= oldest])
         needed: set[Any] = set()
         for node in sorted(reachable, key=_sequence):
             if any(parent in needed or parent in wanted for parent in node.parents if parent is not None):

@@ -235,9 +235,12 @@ def _arrays(saved: Array, position: int | None = None) -> Iterator[tuple[int, Ar
 def part_of(memory: Array, key: Any) -> Array:
     """Return the part of an array that an index names, or all of it if the part is not a view."""
     named = key if type(key) is tuple else (key,)
-    if not all((isinstance(one, int | slice) and type(one) is not bool) or one is ... for one in named):
+    if not _VIEWING.issuperset(map(type, named)):
         return memory
-    return memory[named if any(one is ... for one in named) else (*named, ...)]
+    return memory[named if ... in named else (*named, ...)]
+
+
+_VIEWING = frozenset({int, slice, type(...)})
 
 
 MUTATIONS = _Mutations()

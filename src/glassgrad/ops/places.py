@@ -64,7 +64,7 @@ def split_index(index: Any, shape: Shape | None = None) -> tuple[Spec, list[Any]
     If the indexed shape is given, masks must match it: a wrong one might still give positions in range.
     """
     given = index if type(index) is tuple else (index,)
-    if _BASIC.issuperset(map(type, given)):  # no arrays: usual in loops over time and in solvers
+    if BASIC.issuperset(map(type, given)):  # no arrays: usual in loops over time and in solvers
         return tuple([_slice(one.start, one.stop, one.step) if type(one) is slice else one for one in given]), []
     spec: list[Any] = []
     arrays: list[Any] = []
@@ -116,7 +116,7 @@ def is_byte_mask(part: Any) -> bool:
 
 
 _BYTE = np.dtype(np.uint8)
-_BASIC = frozenset({int, slice, type(None), type(...)})
+BASIC = frozenset({int, slice, type(None), type(...)})
 
 
 def in_two_steps(index: Any) -> tuple[Any, Any] | None:
@@ -125,7 +125,7 @@ def in_two_steps(index: Any) -> tuple[Any, Any] | None:
     In ``x[0, :, rows]`` NumPy treats the 0 as an array. The arrays are then not adjacent, so their dimension comes
     first. PyTorch takes the slice x[0] and then [:, rows] of it. Tensors behave like PyTorch's here.
     """
-    if type(index) is not tuple or _BASIC.issuperset(map(type, index)):
+    if type(index) is not tuple or BASIC.issuperset(map(type, index)):
         return None
     kinds = [_kind(part) for part in index]
     found = [at for at, kind in enumerate(kinds) if kind != "slice"]

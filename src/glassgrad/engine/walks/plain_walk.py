@@ -58,7 +58,7 @@ def run_plain(walk: Walk | None, node: Any = None, g: Array = None, freed: Any =
         saved = node.saved
         if type(saved) is not tuple:
             saved = unpack(node)
-        elif node.seq < MUTATIONS.latest:
+        elif node.seq < MUTATIONS.latest and (prim.frees or rules is None):
             MUTATIONS.check(node)
         parents, params = node.parents, node.params
         if rules is not None:

@@ -119,3 +119,16 @@ def test_a_walk_computes_no_cotangent_that_is_not_asked_for(
     np.testing.assert_allclose(dx.detach().numpy(), np.full((2, 3), 3 * slope))
     leaves = [target for target in given if isinstance(target, gg.Tensor)]
     assert [leaf is x for leaf in leaves] == [True]
+
+
+@pytest.mark.parametrize("lib", [gg, torch], ids=["ours", "torch"])
+def test_a_gradient_needs_nothing_older_than_its_input(lib: Any) -> None:
+    """The graph behind the input may be freed already, and is not searched."""
+    x = lib.tensor([1.0, 2.0], requires_grad=True)
+    before = x * x
+    before.sum().backward()
+    middle = before * 3
+    (g,) = lib.autograd.grad((middle * middle).sum(), middle, create_graph=True)
+    assert g.tolist() == [6.0, 24.0]
+    with pytest.raises(RuntimeError):
+        lib.autograd.grad((middle * middle).sum(), x)

@@ -365,9 +365,7 @@ def _record(call: _Call, function: type[Function], args: tuple[Any, ...], output
     prim = Function._primitives.get((function, call.multiple))
     if prim is None:
         prim = Function._primitives[function, call.multiple] = UserPrimitive(function.__name__, multiple=call.multiple)
-    parents = tuple(
-        [(x if x.node is None else x.node) if isinstance(x, Tensor) and x._tracks else None for x in args]
-    )
+    parents = tuple([(x if x.node is None else x.node) if isinstance(x, Tensor) and x._tracks else None for x in args])
     frame = provenance.user_frame(1)
     first = next(y for y, wanted in zip(outputs, differentiable, strict=True) if wanted)
     node = record(prim, parents, (call.saved, *parents), {"call": call}, first.array, frame.f_code, frame.f_lasti)

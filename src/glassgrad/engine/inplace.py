@@ -278,14 +278,13 @@ def setitem(x: Tensor, key: Any, value: Array) -> None:
     if MODE.flags & RECORDING:
         check_leaf(x)
     basic = BASIC.issuperset(map(type, key)) if type(key) is tuple else type(key) in BASIC
-    if not basic:
-        steps = in_two_steps(key)
-        if steps is not None:
-            setitem(x[steps[0]], steps[1], value)
-            return
-        chosen = instead_of_mask(x, key, value)
-        if chosen is not None:
-            key, value = chosen
+    steps = None if basic else in_two_steps(key)
+    if steps is not None:
+        setitem(x[steps[0]], steps[1], value)
+        return
+    chosen = None if basic else instead_of_mask(x, key, value)
+    if chosen is not None:
+        key, value = chosen
     memory = x.lifted()
     spare_result(x)
     if not _involved(x, (value,)):
@@ -325,7 +324,7 @@ _NUMBERS = BASIC | {_ndarray, float, bool}
 
 def _assign(x: Tensor, memory: Array, key: Any, plain: Array, value: Array) -> None:
     parts = (plain, *key) if type(key) is tuple else (plain, key)
-    if not _NUMBERS.issuperset(map(type, parts)) and any([hasattr(part, "no_numbers") for part in parts]):
+    if not _NUMBERS.issuperset(map(type, parts)) and any(hasattr(part, "no_numbers") for part in parts):
         raise errors.INPLACE_UNBATCHED(op="x[...] = value", where=provenance.here())
     try:
         memory[key] = plain

@@ -76,7 +76,7 @@ def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int],
     windows = n * math.prod(plan.out) * math.prod(plan.kernel) * c
     copied = windows + n * (c * math.prod(plan.size) + o * math.prod(plan.out))
     work = _NS_A_PRODUCT * windows * o / plan.groups + _NS_A_COPY * copied
-    if n == 1 or not native.pays(native.WINDOWS * work):
+    if not native.pays(native.WINDOWS * work):
         return None
     shape, own = {
         "conv2d": ((n, o, *plan.out), {}),

@@ -14,7 +14,8 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import _labels_to_keep, cross_entropy_p, linear_p
-from glassgrad.ops.reduce import log_softmax_p, mean, sum
+from glassgrad.ops.index import take_along_axis_p
+from glassgrad.ops.reduce import log_softmax_p, sum, sum_p
 from glassgrad.ops.shape import astype, permute_p, reshape_p
 
 
@@ -157,17 +158,17 @@ def _weighted(
     """The general case of class indices: (1 - s) w[t] nll + s / C sum of w nll, over targets that are not ignored."""
     classes = logp.shape[1]
     known = getattr(labels, "array", labels)
+    ignored = None
     if type(known) is np.ndarray:
-        _labels_to_keep(known, classes, ignore_index, op)
+        ignored = _labels_to_keep(known, classes, ignore_index, op)
     elif labels.dtype.kind not in "iu":
         raise errors.EXPECTED_CLASSES(op=op, dtype=labels.dtype, where=provenance.here())
     _check_weight(op, weight, classes)
     numbers = type(known) is np.ndarray and type(getattr(logp, "array", logp)) is np.ndarray
     if numbers and weight is None and smoothing == 0:
         held = np.asarray(known)
-        if held.size and ignore_index not in held:
-            picked = reshape_p(logp.gather(1, reshape_p(labels, shape=(held.size, 1))), shape=tuple(labels.shape))
-            return -picked if reduction == "none" else -(sum(picked) if reduction == "sum" else mean(picked))
+        if held.size and ignored is None:
+            return _picked(logp, held.reshape(-1, 1), reduction)
     keep = ew.not_equal(labels, ignore_index)
     safe = ew.where(keep, labels, 0)
     counts = astype(keep, logp.dtype)
@@ -183,6 +184,15 @@ def _weighted(
         return sum(losses)
     with np.errstate(invalid="ignore"):  # the mean over nothing is NaN, as elsewhere
         return sum(losses) / sum(share)
+
+
+def _picked(logp: Array, labels: Array, reduction: str) -> Array:
+    """Return the loss of labels (N, 1) that all count, in three ops: a small batch waits for the calls alone."""
+    picked = take_along_axis_p(logp, labels, axis=1)
+    if reduction == "none":
+        return -reshape_p(picked, shape=(len(labels),))
+    total = sum_p(picked, axis=(0, 1), keepdims=False)
+    return total * (-1 / len(labels)) if reduction == "mean" else -total
 
 
 def _check_weight(op: str, weight: Array | None, classes: int) -> None:

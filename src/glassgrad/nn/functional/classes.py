@@ -192,7 +192,7 @@ def _picked(logp: Array, labels: Array, reduction: str) -> Array:
     if reduction == "none":
         return -reshape_p(picked, shape=(len(labels),))
     total = sum_p(picked, axis=(0, 1), keepdims=False)
-    return -(total * (1 / len(labels)) if reduction == "mean" else total)
+    return -(total / len(labels) if reduction == "mean" else total)
 
 
 def _check_weight(op: str, weight: Array | None, classes: int) -> None:

@@ -169,6 +169,18 @@ def tensor_of(array: Array, torch: bool) -> Tensor:
     return sys.modules["torch" if torch else "glassgrad.engine.tensors.creation"].from_numpy(array)
 
 
+def hook_of(module: Module, hook: Callable[..., object]) -> Callable[..., object]:
+    """Return a hook that calls another for one module only, and not for its copies, which have its hooks as well.
+
+    A function is not copied with the module; a method would be, with all that its object holds.
+    """
+
+    def heard(called: Module, *args: object) -> object:
+        return hook(called, *args) if called is module else None
+
+    return heard
+
+
 def remove_hooks(model: Module, handles: Collection[Handle]) -> None:
     """Remove hooks from the modules of a model, so that calls run as before."""
     for handle in handles:

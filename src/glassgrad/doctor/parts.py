@@ -88,6 +88,18 @@ class Parts:
         dropouts: (module, probability, the user's line) of dropouts that leave nearly nothing.
         copies: (variable, the user's line) of copies of the model that still have its first weights.
         bad: (op, the user's line) of the first loss whose target or weight is not finite.
+        mixed: (class of a layer, the user's line that makes it) if an output depends on other examples of the batch;
+            both may be empty.
+        sizes: (step, deviation) of the inputs.
+        gains: (matrix, its deviation times the root of the number of its inputs) when training begins.
+        drawn_at: the user's line that draws weights.
+        unloaded: (the user's line, number of weights) of loads of which no name fitted.
+        pads: (embedding, index) of an embedding whose padding index comes among the others; `pads_at`: the line that
+            makes it.
+        repeats: whether each output can read its target off its own input.
+        strays: whether the loss passes through parameters that no optimizer has, such as those of a target network.
+        twin: whether another model of the same weights exists, such as a target network.
+        scales: (step, size) of the targets of an error, which move if a model makes them.
     """
 
     outside: tuple[Outside, ...] = ()
@@ -123,3 +135,14 @@ class Parts:
     dropouts: tuple[tuple[str, float, str], ...] = ()
     copies: tuple[tuple[str, str], ...] = ()
     bad: tuple[str, str] | None = None
+    mixed: tuple[str, str] | None = None
+    sizes: tuple[tuple[int, float], ...] = ()
+    gains: tuple[tuple[str, float], ...] = ()
+    drawn_at: str = ""
+    unloaded: tuple[tuple[str, int], ...] = ()
+    pads: tuple[str, int] | None = None
+    pads_at: str = ""
+    repeats: bool = False
+    strays: bool = False
+    twin: bool = False
+    scales: tuple[tuple[int, float], ...] = ()

@@ -14,6 +14,10 @@ CONSTANT_INITS = words("zeros_ ones_ constant_ fill_ zero_ zeros ones full")
 """Functions that give every weight one value."""
 DROPOUTS = words("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout")
 FUNCTIONS = words("F functional nn.functional torch.nn.functional torch gg")
+DRAWS = words(
+    "normal_ uniform_ trunc_normal_ xavier_normal_ xavier_uniform_ kaiming_normal_ kaiming_uniform_ orthogonal_"
+)
+"""Functions that draw weights."""
 CUTS = words("detach item numpy tolist argmax no_grad")
 
 
@@ -74,12 +78,30 @@ def making_constants(files: Iterable[str]) -> str:
     return _first(files, fills)
 
 
+def drawing(files: Iterable[str]) -> str:
+    """Return the first line that draws the weights of a module, or a parameter; empty if none does."""
+
+    def draws(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        if _called(node) == "Parameter":
+            return any(
+                isinstance(one, ast.Call) and _called(one) in {"randn", "rand", "normal"} for one in ast.walk(node)
+            )
+        return _called(node) in DRAWS
+
+    return _first(files, draws)
+
+
 def freezing(files: Iterable[str]) -> str:
     """Return the first line that freezes parameters; empty if none does."""
 
     def freezes(node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
-            return _called(node) == "requires_grad_"
+            fixed = ast.unparse(node.func).endswith(("Embedding.from_pretrained", "EmbeddingBag.from_pretrained"))
+            return _called(node) == "requires_grad_" or (
+                fixed and not any(one.arg == "freeze" for one in node.keywords)
+            )
         return any(isinstance(one, ast.Attribute) and one.attr == "requires_grad" for one in _targets(node))
 
     return _first(files, freezes)
@@ -112,8 +134,8 @@ def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
         return True if isinstance(told[0], ast.Constant) and told[0].value is True else None
 
     files = list(files)
-    found = dict.fromkeys(_lines(files, lambda node: says(node) is False), False)
-    found |= dict.fromkeys(_lines(files, lambda node: says(node) is True), True)
+    found = dict.fromkeys(_lines(files, lambda node: says(node) is False, ("forward",)), False)
+    found |= dict.fromkeys(_lines(files, lambda node: says(node) is True, ("forward",)), True)
     return list(found.items())
 
 

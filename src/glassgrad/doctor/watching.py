@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -145,7 +144,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             calls=self.calls,
             losses=self.losses.table(),
             unseen=tuple(self._unseen),
-            setup=replace(self._setup, frozen=self._structure.frozen()),
+            setup=self._structure.fitted(self._setup),
             graph=self._graphs[0][1] if self._graphs else None,
             inputs=self._inputs or (),
             labels=tuple(self._labels),
@@ -199,7 +198,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         self._call("F")
         if self.sampling:
             with self._schedule:
-                self._structure.forward(args, output)
+                self._structure.forward(args, output, bool(kwargs))
             if self._inputs is None or self._structure.bad_inputs:
                 self._inputs = inputs_of(args)
             entering = library.first_tensor(args)
@@ -294,7 +293,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             with self._schedule:
                 self._sampler.after(self._sample)
                 self._close_sample()
-                self._structure.stepped()
+            self._structure.stepped()  # once in a run, so it is no part of the time for samples
         self._end_step()
 
     def hands_off(self, args: Args) -> None:

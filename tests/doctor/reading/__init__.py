@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.doctor.reading import calls, data, losses, modules, tensors
+from tests.doctor.reading import calls, data, formulas, losses, modules, slips, tensors
 
-CASES = (*modules.CASES, *losses.CASES, *calls.CASES, *data.CASES, *tensors.CASES)
+CASES = (*modules.CASES, *losses.CASES, *calls.CASES, *data.CASES, *tensors.CASES, *slips.CASES, *formulas.CASES)

@@ -264,4 +264,27 @@ class Pictures(torch.utils.data.Dataset):
 """,
         (("seed(3)", "seed(at)"),),
     ),
+    Case(
+        "zero_grad is missing",
+        _MODEL
+        + """
+for epoch in range(epochs):
+    for x, y in batches:
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()  #!
+    optimizer.step()
+""",
+        (("    for x, y", "    optimizer.zero_grad()\n    for x, y"),),
+    ),
+    Case(
+        "gradients never used",
+        _MODEL
+        + """
+for epoch in range(100):
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+optimizer.step()  #!
+""",
+        (("for epoch in range(100)", "for x, y in batches"),),
+    ),
 )

@@ -154,4 +154,53 @@ loss.backward()
         "loss = nn.MSELoss(size_average=False)  #!\n",
         (("size_average=False", 'reduction="sum"'),),
     ),
+    Case(
+        "dropout at the output",
+        """
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3), nn.Dropout(0.5))  #!
+loss = F.cross_entropy(model(x), y)
+""",
+        ((", nn.Dropout(0.5)", ""),),
+    ),
+    Case(
+        "targets of 0 instead of -1",
+        """
+same = (torch.rand(40) < 0.5).float()
+criterion = nn.CosineEmbeddingLoss()
+loss = criterion(model(x), model(y), same)  #!
+""",
+        ((").float()", ").float() * 2 - 1"),),
+    ),
+    Case(
+        "loss of raw outputs",
+        """
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3), nn.Softmax(1))
+loss = F.kl_div(model(x), wanted, reduction="batchmean")  #!
+""",
+        (("nn.Softmax", "nn.LogSoftmax"),),
+    ),
+    Case(
+        "broadcast in the loss",
+        """
+x = torch.randn(40, 4)
+y = (x[:, :2].sum(1) > 0).float()
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+accuracy = ((model(x) > 0).float() == y).float().mean()  #!
+""",
+        (("(model(x) > 0)", "(model(x).squeeze(1) > 0)"),),
+    ),
+    Case(
+        "loss of raw outputs",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.softmax = nn.Linear(4, 3), nn.Softmax(1)
+    def forward(self, x):
+        return self.softmax(self.fc(x))
+model = Net()
+loss = F.nll_loss(model(x), y)  #!
+""",
+        (("nn.Softmax(1)", "nn.LogSoftmax(1)"),),
+    ),
 )

@@ -156,4 +156,28 @@ model.apply(init)
 """,
         (("nn.Linear)", "nn.LayerNorm)"),),
     ),
+    Case(
+        "parameter not registered",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 3)) * 0.1  #!
+    def forward(self, x):
+        return x @ self.weight
+""",
+        (("nn.Parameter(torch.randn(4, 3)) * 0.1", "nn.Parameter(torch.randn(4, 3) * 0.1)"),),
+    ),
+    Case(
+        "parameter not registered",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.randn(4, 3, requires_grad=True)  #!
+    def forward(self, x):
+        return x @ self.weight
+""",
+        (("torch.randn(4, 3, requires_grad=True)", "nn.Parameter(torch.randn(4, 3))"),),
+    ),
 )

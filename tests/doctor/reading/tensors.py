@@ -113,4 +113,22 @@ CASES = (
         (("(f, x)", "(f, x, use_reentrant=False)"),),
         "torch",
     ),
+    Case(
+        "axes mixed by a view",
+        "images = np.random.rand(240, 8, 8, 3)\nimages = torch.from_numpy(images).reshape(-1, 3, 8, 8)  #!\n",
+        ((".reshape(-1, 3, 8, 8)", ".permute(0, 3, 1, 2)"),),
+    ),
+    Case(
+        "graph grows",
+        """
+total = 0.0
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    total = total + loss * len(x)  #!
+""",
+        (("loss * len", "loss.item() * len"),),
+    ),
 )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base import provenance
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import Args, Array, words
 
 Shape = tuple[int, ...]
 
@@ -26,7 +26,8 @@ WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide", "power"
 """Ops with an operand that must not be 0; a power only if its exponent is between 0 and 1."""
 
 WITH_CONSTANT = words(
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits subtract multiply"
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits subtract "
+    "multiply cross_entropy"
 )
 """Ops whose operand without a gradient is looked at: a target, or the weight of each example."""
 _MOST_NUMBERS = 1 << 16
@@ -78,7 +79,7 @@ def canonical(name: str) -> str:
 class Labels:
     """The class numbers given to a loss: count, distinct values, whether they are sorted, and the number of classes.
 
-    `values` holds the numbers themselves, at most `KEPT` of them.
+    `values` holds the numbers themselves, at most `KEPT` of them; `reach` is the largest size of an output.
     """
 
     count: int
@@ -86,6 +87,7 @@ class Labels:
     ordered: bool
     classes: int
     values: Array | None = field(default=None, compare=False, repr=False)
+    reach: float = field(default=math.nan, compare=False)
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ class Op:
         site: code object and instruction of the user's call.
         axis: the axis of a softmax or a sum, None if unknown.
         constant: the operand without a gradient of an op in `WITH_CONSTANT`, None if unknown.
+        factor: the number that a product or a quotient has as its other operand, NaN if unknown.
     """
 
     name: str
@@ -136,6 +139,7 @@ class Op:
     site: tuple[CodeType, int] | None = None
     axis: int | None = None
     constant: Constant | None = None
+    factor: float = math.nan
 
     @property
     def where(self) -> str:
@@ -228,6 +232,15 @@ def constant_of(name: str, operands: tuple[Any, ...], parents: tuple[int, ...]) 
     )
 
 
+def factor_of(name: str, operands: Args) -> float:
+    """Return the number among the operands of a product, or by which a quotient divides; NaN without one."""
+    if name not in {"multiply", "divide"}:
+        return math.nan
+    kinds = int | float | np.generic | np.ndarray
+    known = [one for one in operands[-1:] if isinstance(one, kinds) and np.ndim(one) == 0]
+    return float(known[0]) if len(known) == 1 else math.nan
+
+
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind == "f"
 
@@ -238,4 +251,5 @@ def labels_of(logits: Any, labels: Any) -> Labels | None:
         return None
     classes = int(logits.shape[1]) if getattr(logits, "ndim", 0) > 1 else 0
     ordered = bool((labels[1:] >= labels[:-1]).all())
-    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes, labels[:KEPT].copy())
+    reach = float(np.abs(logits).max()) if isinstance(logits, np.ndarray) and 0 < logits.size < 1 << 20 else math.nan
+    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes, labels[:KEPT].copy(), reach)

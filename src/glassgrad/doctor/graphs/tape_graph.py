@@ -14,6 +14,7 @@ from glassgrad.doctor.graphs.graph import (
     axis_of,
     canonical,
     constant_of,
+    factor_of,
     labels_of,
     low_of,
 )
@@ -52,7 +53,9 @@ def _op(node: Node, place: dict[Node, int]) -> Op:
     entering = shapes[0] if shapes else None
     axis = axis_of(name, len(node.shape if entering is None else entering), options.get("axis"), options.get("dim"))
     constant = constant_of(name, operands, parents)
-    return Op(name, tuple(node.shape), parents, shapes, low, _labels(name, operands), site, axis, constant)
+    known = tuple(one for one, parent in zip(operands, parents, strict=False) if parent == CONSTANT)
+    factor = factor_of(name, known)
+    return Op(name, tuple(node.shape), parents, shapes, low, _labels(name, operands), site, axis, constant, factor)
 
 
 def _shape(parent: Any, operand: Any) -> tuple[int, ...] | None:

@@ -25,6 +25,7 @@ from glassgrad.doctor.graphs.graph import (
     axis_of,
     canonical,
     constant_of,
+    factor_of,
     labels_of,
     low_of,
 )
@@ -115,7 +116,7 @@ class Recorder:
         if name in WITH_CONSTANT and CONSTANT in parents[:2]:
             constant = constant_of(name, tuple(library.numbers(one) for one in operands[:2]), parents)
         if name in _WITH_LABELS and len(operands) > 1:
-            labels = labels_of(operands[0], library.numbers(operands[1]))
+            labels = labels_of(library.numbers(operands[0]), library.numbers(operands[1]))
         self._ops.append(
             Op(
                 name,
@@ -127,6 +128,7 @@ class Recorder:
                 here(),
                 axis,
                 constant,
+                factor_of(name, tuple(one for one in operands if isinstance(one, int | float))),
             )
         )
         for one in outputs:

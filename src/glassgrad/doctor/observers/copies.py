@@ -36,6 +36,14 @@ class Copies:
                 if weight is not None and np.array_equal(weight, self._began):
                     yield variable, named(variable, files)
 
+    def twin(self) -> bool:
+        """Tell whether a variable holds another model of the same weights, such as a target network."""
+        shapes = [tuple(one.shape) for _, one in self._model.named_parameters()]
+        others = [
+            one for one in list(self._variables.values()) if type(one) is type(self._model) and one is not self._model
+        ]
+        return any([tuple(part.shape) for _, part in one.named_parameters()] == shapes for one in others)
+
     def _of(self, model: Module) -> Array | None:
         one = dict(model.named_parameters()).get(self._name)
         return None if one is None else library.values(one)

@@ -91,7 +91,9 @@ class DeadUnits:
         for name in left - self._handles.keys():
             before, _, behind = name.rpartition(BEFORE)
             if behind in self._modules:
-                self._handles[name] = self._modules[behind].register_forward_hook(self._hook(name, bool(before)))
+                module = self._modules[behind]
+                hook = library.hook_of(module, self._hook(name, bool(before)))
+                self._handles[name] = module.register_forward_hook(hook)
 
     def detach(self) -> None:
         """Remove the hooks."""

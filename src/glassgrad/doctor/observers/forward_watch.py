@@ -54,7 +54,7 @@ class ForwardWatch:
         if self._handles:
             return
         for name, module in library.named_leaves(self._model):
-            self._handles.append(module.register_forward_hook(self._hook(name)))
+            self._handles.append(module.register_forward_hook(library.hook_of(module, self._hook(name))))
 
     def detach(self) -> None:
         """Remove the hooks, so that modules run as before."""

@@ -10,12 +10,14 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from glassgrad.base.provenance import pytorch
+from glassgrad.base.provenance import pytorch, resolve, user_frame
+from glassgrad.doctor.library import Module
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 SWITCHES = ("N", "n")
 """Told when gradients are switched off, and when they are as before."""
 _listeners: list[Callable[[str], None]] = []
+_loads: list[tuple[Module, str, int]] = []
 _replaced: list[tuple[Any, str, Any]] = []
 
 
@@ -23,6 +25,8 @@ def listen(listener: Callable[[str], None]) -> None:
     """Begin to call a function with a letter: "C" after each clipping, "R" after each step of a schedule, "Z" after a
     seed was set that was the last one set too, "N" and "n" when a block without our gradients begins and ends.
     """
+    if not _listeners:
+        _loads.clear()
     _listeners.append(listener)
     known = {(id(owner), name) for owner, name, _ in _replaced}
     for owner, name, letter in _places():
@@ -38,6 +42,12 @@ def leave(listener: Callable[[str], None]) -> None:
         _listeners.remove(listener)
     while _replaced and not _listeners:
         setattr(*_replaced.pop())
+
+
+def unloaded(model: Module) -> Iterator[tuple[str, int]]:
+    """Yield the user's lines that loaded weights into a part of a model of which no name fitted, and their number."""
+    parts = [one for _, one in model.named_modules()] if hasattr(model, "named_modules") else []
+    yield from ((line, count) for module, line, count in _loads if any(one is module for one in parts))
 
 
 def _places() -> Iterator[tuple[Any, str, str]]:
@@ -56,8 +66,26 @@ def _places() -> Iterator[tuple[Any, str, str]]:
         if home is not None and (name != "torch" or torch is not None):
             yield home, "seed" if "random" in name else "manual_seed", "Z"
     yield from ((mode.no_grad, name, letter) for name, letter in zip(("__enter__", "__exit__"), SWITCHES, strict=True))
+    yield from ((kind, "load_state_dict", "L") for kind in _modules())
     for kind in schedules:
         yield from ((one, "step", "R") for one in (kind, *kind.__subclasses__()) if "step" in vars(one))
+
+
+def _modules() -> Iterator[Module]:
+    from glassgrad.nn import module
+
+    torch = pytorch()
+    yield module.Module
+    if torch is not None:
+        yield torch.nn.Module
+
+
+def _loaded(module: Module, result: object) -> None:
+    """Keep a load of which no name fitted."""
+    missing = getattr(result, "missing_keys", ())
+    if missing and len(missing) >= len(module.state_dict()):
+        frame = user_frame()
+        _loads.append((module, str(resolve(frame.f_code, frame.f_lasti)), len(missing)))
 
 
 def _told(function: Callable[..., Any], letter: str) -> Callable[..., Any]:
@@ -66,6 +94,9 @@ def _told(function: Callable[..., Any], letter: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def told(*args: object, **kwargs: object) -> object:
         result = function(*args, **kwargs)
+        if letter == "L":
+            _loaded(args[0], result)
+            return result
         if letter == "Z":
             known, seeds[:] = list(seeds), [*args, *kwargs.values()]
             if not seeds or known != seeds:

@@ -115,7 +115,7 @@ class OurObserver:
         """Hook the model for the steps that are sampled."""
         AGAIN.clear()
         if wanted and self._handle is None:
-            self._handle = self._model.register_forward_hook(self._forward)
+            self._handle = self._model.register_forward_hook(library.hook_of(self._model, self._forward))
         elif not wanted:
             self._unhook()
 
@@ -133,7 +133,7 @@ class OurObserver:
         """Hook the model for passes without gradients between the sampled steps: validations."""
         if letter == "N" and self._handle is None and self._blocks < _BLOCKS and not _tracing():
             self._beside = self._watch.hooked = True
-            self._handle = self._model.register_forward_hook(self._forward)
+            self._handle = self._model.register_forward_hook(library.hook_of(self._model, self._forward))
         elif letter == "n" and self._beside:
             self._beside = False
             if not self._watch.sampling:

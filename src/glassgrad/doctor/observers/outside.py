@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ Held = Any
 """What an attribute or a variable holds."""
 
 _DEEPEST = 3
+_COPIES = re.compile(r"target|teacher|ema(_|$)|shadow|frozen|fixed|old", re.IGNORECASE)
+"""Names of models that another way than an optimizer updates, or that stay as they are."""
 
 
 def leaves(loss: Tensor) -> list[Tensor]:
@@ -100,14 +103,23 @@ def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[O
     if not missing:
         return
     file = frame.f_code.co_filename
-    for name, value in {**frame.f_globals, **frame.f_locals}.items():
+    for name, value in _variables(frame):
         mine = [one for one in _parameters(value) if id(one) in missing]
-        if mine and getattr(value, "training", True) and not name.startswith("_"):
+        if mine and getattr(value, "training", True) and not name.startswith("_") and not _COPIES.search(name):
             for one in mine:
                 del missing[id(one)]
             kind = "module" if hasattr(value, "named_modules") else "parameter"
             kind = type(value).__name__ if isinstance(value, list | tuple | dict | set) else kind
-            yield Outside(name, f"variable {kind}", _count(mine), named(name, [file]), twice_held())
+            where = assigned_to(name.removeprefix("self."), [file]) if "." in name else named(name, [file])
+            yield Outside(name, f"variable {kind}", _count(mine), where, twice_held())
+
+
+def _variables(frame: FrameType) -> Iterator[tuple[str, Held]]:
+    """Yield the user's variables, and the attributes of the object whose method runs, such as those of a trainer."""
+    yield from {**frame.f_globals, **frame.f_locals}.items()
+    owner = frame.f_locals.get("self")
+    if owner is not None and not hasattr(type(owner), "named_parameters"):
+        yield from ((f"self.{name}", value) for name, value in getattr(owner, "__dict__", {}).items())
 
 
 def _taken(

@@ -32,8 +32,11 @@ class TorchObserver:
     def connect(self) -> None:
         """Register the hooks."""
         untraced = library.untraced
-        self._handles.append(self._model.register_forward_pre_hook(untraced(self._entered)))
-        self._handles.append(self._model.register_forward_hook(untraced(self._forward), with_kwargs=True))
+        self._handles.append(
+            self._model.register_forward_pre_hook(untraced(library.hook_of(self._model, self._entered)))
+        )
+        forward = untraced(library.hook_of(self._model, self._forward))
+        self._handles.append(self._model.register_forward_hook(forward, with_kwargs=True))
         for optimizer in self._optimizers:
             self._handles.append(optimizer.register_step_pre_hook(untraced(self._stepping)))
             self._handles.append(optimizer.register_step_post_hook(untraced(self._stepped)))

@@ -41,6 +41,8 @@ class Readings:
             result.register_hook(lambda g: self._first.setdefault(name, set()).add(at))
         elif result.ndim == 3 and not getattr(module, "bidirectional", False):
             time = 1 if getattr(module, "batch_first", False) else 0
+            if result.shape[time] == 1 and kind in WHOLE:
+                self._reads.setdefault(name, []).append("one" if state is None else "")
             self._seen[name] = kind, int(result.shape[time])
             result.register_hook(lambda g: self._arrived(name, time, library.numbers(g)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,8 @@ from glassgrad.doctor.graphs.graph import KEPT, Constant, Graph, Labels
 from glassgrad.doctor.library import Args, Array, Module, Optimizer, Tensor
 from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.observers.copies import Copies
+from glassgrad.doctor.observers.entering import Drift, Mixing
+from glassgrad.doctor.observers.entering.mixing import in_sequence_order
 from glassgrad.doctor.observers.forward_watch import Looker
 from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, told, where_put
 from glassgrad.doctor.observers.reading import Readings
@@ -22,7 +25,7 @@ from glassgrad.doctor.observers.rows import Rows
 from glassgrad.doctor.observers.sampling import Parameters
 from glassgrad.doctor.observers.tokens import Tokens
 from glassgrad.doctor.parts import Outside, Parts, Statistics
-from glassgrad.doctor.run import Calls, here
+from glassgrad.doctor.run import Calls, Setup, here
 
 LEAST = 20
 """The number of steps after which running statistics should have arrived."""
@@ -60,11 +63,19 @@ class Structure:
         self.examples: list[tuple[Array, Array]] = []
         self.pairs: list[tuple[Array, Array]] = []
         self.readings, self.tokens, self._rows = Readings(), Tokens(), Rows()
+        self._drift, self._mixing = Drift(), Mixing()
+        self._gains: tuple[tuple[str, float], ...] = ()
         self._args: Args = ()
         self._against, self._seeds, self._asking, self._told = False, 0, False, 0
         self._bad: tuple[str, str] | None = None
         self._copies: Copies | None = None
         self._frozen: tuple[str, ...] = ()
+        self._twins: set[int] = set()
+        self._strays = False
+        self._elsewhere: set[int] = set()
+        mine = {id(one) for one in self._held}
+        self._lacking = bool(mine) and any(id(one) not in mine for _, one in named)
+        self._scales: list[tuple[int, float]] = []
         self.bad_inputs = False
 
     def connect(self, frame: FrameType) -> None:
@@ -108,15 +119,16 @@ class Structure:
 
     # --- the events of a sampled step ---
 
-    def forward(self, args: Args, output: Tensor) -> None:
-        """Look at the output of the model."""
+    def forward(self, args: Args, output: Tensor, named: bool = False) -> None:
+        """Look at the output of the model; `named` tells whether it got arguments by name as well."""
         numbers = library.numbers(library.first_tensor(output))
         entering = library.numbers(library.first_tensor(args))
-        self._inputs, self._args = None, args
+        self._inputs, self._args = None, () if named else args
         if entering is not None:
             self._rows.train(entering)
+            self._drift.look(self._calls.steps, entering)
         self.bad_inputs = entering is not None and entering.dtype.kind == "f" and not np.isfinite(entering.sum())
-        if entering is not None and entering.ndim > 1 and entering.dtype.kind == "f":
+        if entering is not None and entering.ndim > 1 and entering.dtype.kind in "fiu":
             self._inputs = entering[:KEPT].reshape(min(len(entering), KEPT), -1)
         if numbers is None or numbers.ndim < 1 or len(numbers) < 4 or numbers.dtype.kind != "f":
             return
@@ -134,6 +146,8 @@ class Structure:
             self._begun = True
             if not self._calls.steps:
                 self._look_for_alike()
+            if self._lacking:  # a search through all objects, unless somebody tells of the optimizers
+                self._elsewhere = held_by_optimizers(library.is_torch(self._model))
             self._look_for_strays(loss)
 
     def left(self) -> None:
@@ -153,6 +167,7 @@ class Structure:
     def learns(self, labels: Labels) -> None:
         """Keep the examples of the step, whose class numbers are known."""
         self.tokens.learns(labels)
+        self._mixing.learns(self._args, labels.count, labels.distinct < labels.count)
         self._keep(self.examples, labels.values)
 
     def compares(self, graph: Graph) -> None:
@@ -161,6 +176,8 @@ class Structure:
             if op.constant is not None and op.constant.bad and self._bad is None:
                 self._bad = op.name, op.where
             if op.constant is not None and op.name in _ERRORS:
+                self._mixing.learns(self._args, op.constant.shape[0] if op.constant.shape else 0, True)
+                self._scales.append((self._calls.steps, abs(op.constant.mean) + op.constant.std))
                 self._compares(op.name, op.constant)
 
     def _compares(self, name: str, target: Constant) -> None:
@@ -179,12 +196,14 @@ class Structure:
     def stepped(self) -> None:
         """Look whether the model sees its targets, when the graph of the step is gone."""
         args, self._args = self._args, ()
-        if self.tokens.asks and args:
-            self._asking = True
-            try:
-                self.tokens.ask(self._model, args)
-            finally:
-                self._asking = False
+        askers: tuple[Tokens | Mixing, ...] = (self.tokens, self._mixing) if args else ()
+        for one in askers:
+            if one.asks:
+                self._asking = True
+                try:
+                    one.ask(self._model, args)
+                finally:
+                    self._asking = False
 
     def stepping(self) -> None:
         """Note a step of the optimizer."""
@@ -199,6 +218,8 @@ class Structure:
         matrices = [(name, library.values(one)) for name, one in self._named if len(one.shape) > 1]
         self._matrices = len(matrices)
         names = tuple(name for name, value in matrices if _alike(value))
+        looked_up = _looked_up(self._model)
+        self._gains = tuple((name, _gain(value)) for name, value in matrices if name not in looked_up)
         self._alike = names, source_lines.making_constants(self._files) if names else ""
 
     def _look_for_strays(self, loss: Tensor) -> None:
@@ -213,11 +234,19 @@ class Structure:
         names = {id(parameter): name for name, parameter in self._model.named_parameters()}
         frame = provenance.user_frame()
         unheld = [one for one in strays if id(one) not in held]
+        self._strays |= bool(unheld)
         for one in unheld:
             if name := names.get(id(one)):
                 self._replaced[name] = where_put(self._model, name, frame)
-        rest = [one for one in unheld if id(one) not in names]
+        if not self._calls.steps:
+            self._twins = {id(one) for one in unheld if self._is_copied(one)}
+        rest = [one for one in unheld if id(one) not in names and id(one) not in self._twins]
         self._outside |= {one.name: one for one in outside(self._model, rest, frame)}
+
+    def _is_copied(self, stray: Tensor) -> bool:
+        """Tell whether a parameter is a copy of one of the model, as those of a target network are."""
+        mine = (library.values(one) for _, one in self._named if tuple(one.shape) == tuple(stray.shape))
+        return any(np.array_equal(one, library.values(stray)) for one in mine)
 
     def _statistics(self) -> Iterator[Statistics]:
         for name, module in self._model.named_modules():
@@ -237,6 +266,12 @@ class Structure:
             kind, share = type(module).__name__, getattr(module, "p", 0.0)
             if "Dropout" in kind and isinstance(share, int | float) and share >= _EMPTIED:
                 yield name, float(share), source_lines.calling({kind}, self._files)
+
+    def fitted(self, setup: Setup) -> Setup:
+        """Return a setup as it is now: what is frozen, and what no optimizer has, none made later either."""
+        missing = set(setup.not_given)
+        left = tuple(name for name, one in self._named if name in missing and id(one) not in self._elsewhere)
+        return replace(setup, frozen=self.frozen(), not_given=left)
 
     def frozen(self) -> tuple[str, ...]:
         """Return the names of the parameters that require no gradient now."""
@@ -284,7 +319,35 @@ class Structure:
             thawed=tuple(sorted(set(self._frozen) - set(self.frozen()))),
             copies=() if self._copies is None else tuple(self._copies.found(self._files)),
             bad=self._bad,
+            mixed=self._mixed() if self._mixing.mixed else None,
+            sizes=tuple(self._drift.sizes),
+            gains=self._gains,
+            drawn_at=source_lines.drawing(self._files),
+            unloaded=tuple(helpers.unloaded(self._model)),
+            pads=self.tokens.pads(),
+            pads_at=source_lines.calling({"Embedding"}, self._files, "padding_idx") if self.tokens.pads() else "",
+            repeats=self.tokens.repeats,
+            strays=self._strays,
+            scales=tuple(self._scales),
+            twin=self._copies is not None and self._copies.twin(),
         )
+
+    def _mixed(self) -> tuple[str, str]:
+        kinds = in_sequence_order(self._model)
+        return ", ".join(sorted(kinds)), source_lines.calling(kinds, self._files) if kinds else ""
+
+
+def _looked_up(model: Module) -> frozenset[str]:
+    """Return the names of the weights of embeddings, which are looked up and not multiplied."""
+    found = (name for name, module in model.named_modules() if "Embedding" in type(module).__name__)
+    return frozenset(f"{name}.weight" if name else "weight" for name in found)
+
+
+def _gain(array: Array) -> float:
+    """Return the deviation of a matrix times the root of the number of its inputs, from some of its numbers."""
+    flat = array.reshape(-1)
+    some = flat[:: max(1, flat.size >> 14)]
+    return float(some.std()) * math.sqrt(array[0].size)
 
 
 def _alike(array: Array) -> bool:

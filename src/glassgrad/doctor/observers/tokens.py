@@ -50,14 +50,18 @@ class Tokens:
         self._ids: Array | None = None
         self._places: Array | None = None
         self._in_pass = False
-        self._shifted = False
+        self._shifted = self._same_place = False
+        self._inner: dict[str, tuple[int, int]] = {}
         self.leaks: bool | None = None
+        self.repeats = False
 
     def look(self, name: str, kind: str, module: Module, args: Args, result: Tensor) -> None:
         """Look at the tokens that enter an embedding, and ask where its gradient arrives."""
         if kind != "Embedding" or self._passes >= _ENOUGH or not result.requires_grad:
             return
         ids = library.numbers(library.first_tensor(args))
+        if ids is not None and ids.dtype.kind in "iu":
+            self._look_for_pads(name, ids, getattr(module, "padding_idx", None))
         if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or len(ids) < 2:
             return
         if self._ids is None or ids.size > self._ids.size:
@@ -67,6 +71,22 @@ class Tokens:
             self._places, self._filler = found
             self._name, self._by_index = name, getattr(module, "padding_idx", None) == self._filler
             result.register_hook(lambda g: self._arrived(library.numbers(g)))
+
+    def _look_for_pads(self, name: str, ids: Array, index: int | None) -> None:
+        """Count the passes in which the padding index is a token: alone, or before another one in its sequence."""
+        if index is None or ids.size < _FEWEST:
+            return
+        padding = ids == index
+        if ids.ndim == 2 and ids.shape[1] > 1:
+            before = np.cumsum(~padding[:, ::-1], axis=1)[:, ::-1] > 0
+            after = np.cumsum(~padding, axis=1) > 0
+            padding = padding & before & after
+        _, found = self._inner.get(name, (index, 0))
+        self._inner[name] = index, found + bool(padding.mean() > _ELSEWHERE)
+
+    def pads(self) -> tuple[str, int] | None:
+        """Return an embedding whose padding index comes among the other tokens in two passes, and the index."""
+        return next(((name, index) for name, (index, passes) in self._inner.items() if passes > 1), None)
 
     def _arrived(self, g: Array | None) -> None:
         if g is not None and self._places is not None and g.shape[:2] == self._places.shape:
@@ -85,7 +105,9 @@ class Tokens:
         if rows and length >= _SHORTEST:
             known, entering = values[: rows * length].reshape(rows, length), self._ids[:rows]
             alike = np.mean(known[:, :-1] == entering[:, 1:])
-            self._shifted = bool(alike > _SHIFTED and np.mean(entering[:, 1:] == entering[:, :-1]) < alike / 2)
+            various = np.mean(entering[:, 1:] == entering[:, :-1]) < alike / 2
+            self._shifted = bool(alike > _SHIFTED and various)
+            self._same_place = bool(np.mean(known == entering) > _SHIFTED and np.mean(np.diff(entering) != 0) > _PADDED)
 
     def end_pass(self) -> None:
         """Count a pass with tokens."""
@@ -96,7 +118,7 @@ class Tokens:
     @property
     def asks(self) -> bool:
         """Whether the targets are the next tokens of the inputs, so that `ask` should look for a leak."""
-        return self._shifted and self.leaks is None
+        return (self._shifted or self._same_place) and self.leaks is None
 
     def ask(self, model: Module, args: Args) -> None:
         """Look whether the outputs at the first places change with the tokens at the last ones. Restores the model."""
@@ -119,7 +141,9 @@ class Tokens:
         if before is None or after is None or before.size % entering.size or before.shape != after.shape:
             return
         one, other = (each.reshape(*entering.shape, -1)[:, :middle] for each in (before, after))
-        self.leaks = bool(np.abs(one - other).max() > _FAR * max(float(np.abs(one).max()), 1e-30))
+        changes = bool(np.abs(one - other).max() > _FAR * max(float(np.abs(one).max()), 1e-30))
+        self.leaks = changes and not self._same_place
+        self.repeats = self._same_place and not changes
 
     def found(self) -> Padding | None:
         """Return the padding that the loss reaches, if it did so in at least two passes and in all with padding."""

@@ -36,6 +36,15 @@ def _no_zero(program: Program) -> Iterator[Spot]:
         steps, passes = one.own("step"), one.own("backward")
         if one.whole and one.is_known and steps and not one.of("zero") and not _around(program, one, "zero"):
             yield spot(passes[0].node, *_places(steps[0]), step=shown(steps[0].node))
+        elif (late := _late_step(program, one)) is not None and program.loops(one.node):
+            yield spot(passes[0].node, late.node, step=shown(late.node))
+
+
+def _late_step(program: Program, one: Iteration) -> Event | None:
+    """Return the step behind a loop that computes gradients, in a script that never zeroes any."""
+    if not one.whole or not one.is_known or one.of("step", "zero") or {"zero_grad", "grad"} & _attributes(program):
+        return None
+    return next((event for event in _behind(program, one) if event.kind == "step"), None)
 
 
 def _around(program: Program, inner: Iteration, kind: str) -> bool:
@@ -56,11 +65,24 @@ def _is_in(program: Program, event: Event, one: Iteration) -> bool:
 def _step_outside(program: Program) -> Iterator[Spot]:
     """Find loops that zero and compute gradients, while the step stands behind them."""
     for one in trainings(program):
-        if not one.whole or one.of("step", "opaque", "grad") or not [event for event in one.own("zero") if event.sure]:
+        zeroed = any(event.sure for event in one.own("zero"))
+        late = _late_step(program, one)
+        if late is not None and not program.loops(one.node) and _counts_only(one.node):
+            why = "and no gradient is used before: all rounds make one step"
+            yield spot(late.node, one.own("backward")[0].node, step=shown(late.node), why=why)
+        if not one.whole or one.of("step", "opaque", "grad") or not zeroed:
             continue
         steps = [event for event in _behind(program, one) if event.kind == "step"]
         if steps:
-            yield spot(steps[0].node, one.own("backward")[0].node, step=shown(steps[0].node))
+            why = "which zeroes the gradients in each round: only those of the last batch are used"
+            yield spot(steps[0].node, one.own("backward")[0].node, step=shown(steps[0].node), why=why)
+
+
+def _counts_only(loop: ast.AST) -> bool:
+    """Tell whether a loop is `for epoch in range(n)`, and not over parts of the data, whose gradients may be summed."""
+    count, target = _count_of(loop), loop.target if isinstance(loop, ast.For) else None
+    parts = [one.slice for one in ast.walk(loop) if isinstance(one, ast.Subscript)]
+    return count is not None and isinstance(target, ast.Name) and not any(mentions(one, target.id) for one in parts)
 
 
 def _behind(program: Program, inner: Iteration) -> Iterator[Event]:
@@ -242,7 +264,7 @@ def _schedule_per_epoch(program: Program) -> Iterator[Spot]:
 def _optimizer_in_loop(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         full = program.names.full(call.func)
-        if not full.startswith("torch.optim.") or full.count(".") > 3 or not last(full)[:1].isupper():
+        if not full.startswith("torch.optim.") or "lr_scheduler" in full or not last(full)[:1].isupper():
             continue
         for loop in program.loops(call):
             trains = any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))

@@ -25,6 +25,7 @@ _NAMES = {
     "nll_loss": "nll_loss",
     "binary_cross_entropy": "binary cross entropy",
     "binary_cross_entropy_with_logits": "binary cross entropy with logits",
+    "kl_div": "kl_div",
 }
 
 
@@ -59,10 +60,11 @@ def _raw(program: Program) -> Iterator[Spot]:
     wanted = {
         "nll_loss": ("log_softmax", "F.cross_entropy"),
         "binary_cross_entropy": ("sigmoid", "nn.BCEWithLogitsLoss"),
+        "kl_div": ("log_softmax", "F.log_softmax"),
     }
     for kind, (missing, better) in wanted.items():
         for one, name, node in _ends(program, kind):
-            if name in {"linear", "conv"} or (kind == "nll_loss" and name in {"softmax", "relu"}):
+            if name in {"linear", "conv"} or (kind in {"nll_loss", "kl_div"} and name in {"softmax", "relu"}):
                 yield spot(
                     one.call,
                     node,
@@ -169,6 +171,8 @@ def _column_against_row(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             yield from _broadcast(program, node, node.left, node.right)
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+            yield from _broadcast(program, node, node.left, node.comparators[0])
 
 
 def _broadcast(program: Program, node: ast.expr, one: ast.expr, other: ast.expr) -> Iterator[Spot]:
@@ -219,6 +223,8 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
 def _of_a_batch(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the output of a model or of a linear layer in a module, of examples."""
     found = end(program, node)
+    if op(program, node)[0] in {"squeeze", "flatten"} if isinstance(node, ast.Call) else False:
+        return False  # a single example
     if found is not None and found.op == "linear":
         called = node.args[0] if isinstance(node, ast.Call) and node.args else None
         return rank(program, called) != 1
@@ -232,7 +238,8 @@ _CUTS = frozenset({"detach", "data", "numpy", "item", "tolist"})
 def _detached(program: Program) -> Iterator[Spot]:
     for one in losses(program):
         found = end(program, one.input)
-        if found is not None and found.op in _CUTS and _is_learnt(program, one):
+        turned = one.kind in ELEMENTWISE and one.target is not None and not _is_plain(program, one.target)
+        if found is not None and found.op in _CUTS and _is_learnt(program, one) and not turned:
             yield spot(found.node, one.call, program.statement(one.call), text=shown(found.node))
     for node in program.nodes:
         if (isinstance(node, ast.Call) and _remakes(program, node)) or (
@@ -301,6 +308,59 @@ def _is_learnt(program: Program, one: Loss) -> bool:
         for node in passes
         if isinstance(node, ast.Call)
     )
+
+
+@reads("dropout at the output")
+def _dropped(program: Program) -> Iterator[Spot]:
+    for one in losses(program):
+        found = end(program, one.input)
+        if found is not None and found.op.startswith("dropout"):
+            yield spot(found.node, one.call, text=shown(found.node))
+
+
+_SIDED = frozenset(
+    {"CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "SoftMarginLoss"}
+    | {"cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "soft_margin_loss"}
+)
+"""Losses whose targets are -1 and 1."""
+
+
+@reads("targets of 0 instead of -1")
+def _sides(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name = library_name(program, call)
+        held = layer(program, call.func)
+        if name in _SIDED and name[:1].isupper():
+            continue
+        name = name if name in _SIDED else held.name if held is not None and held.owner is None else ""
+        target = argument(call, "target", len(call.args) - 1) if name in _SIDED and call.args else None
+        if target is not None and _is_truth(program, target):
+            yield spot(call, program.statement(call), text=shown(target), loss=name, remedy=f"2 * {shown(target)} - 1")
+
+
+def _is_truth(program: Program, node: ast.expr, depth: int = 0) -> bool:
+    """Tell whether an expression is 0 or 1 for each example: a comparison as numbers, or a part of one."""
+    if depth > DEEPEST:
+        return False
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        value = bound.value if bound is not None and bound.item is None else None
+        return value is not None and _is_truth(program, value, depth + 1)
+    if isinstance(node, ast.Subscript):
+        return _is_truth(program, node.value, depth + 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        sides = (node.left, node.right), (node.right, node.left)
+        return any(constant(one) == 1 and _is_truth(program, other, depth + 1) for one, other in sides)
+    if isinstance(node, ast.Call):
+        if library_name(program, node) == "randint":
+            return [constant(one) for one in node.args[:2]] == [0, 2]
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        return method in {"float", "to", "type", "int", "long"} and _is_truth(program, _receiver(node), depth + 1)
+    return isinstance(node, ast.Compare)
+
+
+def _receiver(call: ast.Call) -> ast.expr:
+    return call.func.value if isinstance(call.func, ast.Attribute) else call.func
 
 
 @reads("size_average and reduce")

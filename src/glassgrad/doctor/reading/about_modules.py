@@ -108,6 +108,56 @@ def _is_registered(program: Program, owner: Class, attribute: str, local: str) -
     return False
 
 
+@reads("parameter not registered")
+def _plain_tensors(program: Program) -> Iterator[Spot]:
+    """Find attributes of modules that are to be learnt and are no parameters."""
+    for owner in program.modules():
+        for attribute, bounds in owner.attributes.items():
+            for bound in bounds:
+                why = _is_no_parameter(program, bound.value)
+                if why and bound.item is None and bound.value is not None and not _is_given_on(program, attribute):
+                    yield spot(bound.value, attribute=f"self.{attribute}", why=why, text=shown(bound.value))
+
+
+def _is_no_parameter(program: Program, value: ast.expr | None) -> str:
+    """Return what makes a value a mere tensor though it should be a parameter; empty if nothing does."""
+    if isinstance(value, ast.BinOp) and any(_is_parameter(program, one) for one in (value.left, value.right)):
+        return "the result of a computation with a parameter"
+    if not isinstance(value, ast.Call):
+        return ""
+    method = value.func if isinstance(value.func, ast.Attribute) else None
+    moved = method is not None and method.attr in {"to", "cuda", "float", "double", "half", "clone", "view", "reshape"}
+    if moved and method is not None and _is_parameter(program, method.value):
+        return f"the result of {method.attr}() of a parameter"
+    made = program.names.full(value.func).startswith("torch.") and library_name(program, value) != "Parameter"
+    wanted = constant(argument(value, "requires_grad")) is True
+    asked = method is not None and method.attr == "requires_grad_" and isinstance(method.value, ast.Call)
+    source = method.value if asked and method is not None else None
+    random = (
+        isinstance(source, ast.Call)
+        and program.names.full(source.func).startswith("torch.")
+        and not layer(program, source)
+    )
+    return "a tensor with requires_grad" if (made and wanted) or random else ""
+
+
+def _is_parameter(program: Program, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and library_name(program, node) == "Parameter"
+
+
+def _is_given_on(program: Program, attribute: str) -> bool:
+    """Tell whether something else takes an attribute: an optimizer's list, or what registers it."""
+    for call in program.calls:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        optimizer = program.names.full(call.func).startswith("torch.optim.")
+        if name in {"register_parameter", "add_param_group"} or optimizer:
+            if any(isinstance(one, ast.Attribute) and one.attr == attribute for one in ast.walk(call)):
+                return True
+            if name == "register_parameter" and any(constant(one) == attribute for one in call.args):
+                return True
+    return False
+
+
 @reads("super init is missing")
 def _no_super(program: Program) -> Iterator[Spot]:
     for owner in program.modules():

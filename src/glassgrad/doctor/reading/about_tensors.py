@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.iterations import trainings
+from glassgrad.doctor.reading.iterations import Event, trainings
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import DEEPEST, Class, Program, argument, constant, is_given
+from glassgrad.doctor.reading.ranks import shape
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import RECURRENT, inside, layer, library_name, loss, op
 
@@ -67,10 +69,12 @@ def _is_graph(program: Program, node: ast.expr, depth: int = 0) -> bool:
 @reads("graph grows")
 def _accumulated(program: Program) -> Iterator[Spot]:
     for one in trainings(program):
-        names = {event.receiver for event in one.own("backward")}
+        names = {name for event in one.own("backward") for name in _begun_at(event)}
         for node in ast.walk(one.node):
             if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
                 total, value = ast.unparse(node.target), node.value
+            elif isinstance(node, ast.Assign) and (added := _added_to_itself(node)) is not None:
+                total, value = ast.unparse(node.targets[0]), added
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
                 if node.func.attr != "append":
                     continue
@@ -80,6 +84,24 @@ def _accumulated(program: Program) -> Iterator[Spot]:
             name = next((one for one in sorted(names) if _keeps(value, one)), "")
             if name and total not in names and not _used_in_backward(program, total):
                 yield spot(node, text=shown(node), remedy=shown(node).replace(name, f"{name}.item()"))
+
+
+def _begun_at(event: Event) -> set[str]:
+    """Return the variables at which a backward pass begins: loss of `scaler.scale(loss).backward()`."""
+    call = event.node
+    parts = [*call.args, call.func] if isinstance(call, ast.Call) else []
+    used = {one.id for part in parts for one in ast.walk(part) if isinstance(one, ast.Name)}
+    return {event.receiver, *(name for name in used if "loss" in name.lower())}
+
+
+def _added_to_itself(node: ast.Assign) -> ast.expr | None:
+    """Return what `total = total + value` adds."""
+    value, target = node.value, ast.unparse(node.targets[0])
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return None
+    if ast.unparse(value.left) == target:
+        return value.right
+    return value.left if ast.unparse(value.right) == target else None
 
 
 def _keeps(node: ast.expr, name: str) -> bool:
@@ -208,6 +230,7 @@ def _view_for_permute(program: Program) -> Iterator[Spot]:
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in {"view", "reshape"} or not call.args:
             continue
         sizes = call.args[0].elts if isinstance(call.args[0], ast.Tuple) else call.args
+        yield from _reordered(program, call, sizes)
         places = [_axis(program, call.func.value, one) for one in sizes]
         if len(places) < 2 or None in places or sorted(map(_whole, places)) != list(range(len(places))):
             continue
@@ -216,6 +239,27 @@ def _view_for_permute(program: Program) -> Iterator[Spot]:
         if moved and _axes(program, call.func.value, sizes) == len(order):
             axes = ", ".join(map(str, order))
             yield spot(call, text=shown(call), remedy=f"{shown(call.func.value)}.permute({axes})")
+
+
+def _reordered(program: Program, call: ast.Call, sizes: list[ast.expr]) -> Iterator[Spot]:
+    """Find a reshape to the same written sizes in another order, as from channels last to channels first."""
+    before = shape(program, call.func.value) if isinstance(call.func, ast.Attribute) else None
+    after = [constant(one) for one in sizes]
+    if before is None or len(before) < 3 or not all(isinstance(one, int) for one in after):
+        return
+    if after.count(-1) == 1:
+        rest = math.prod(one for one in after if isinstance(one, int) and one != -1)
+        after = [math.prod(before) // max(rest, 1) if one == -1 else one for one in after]
+    if sorted(map(str, after)) == sorted(map(str, before)) and tuple(after) != before and len(set(before)) > 1:
+        order = ", ".join(str(one) for one in _order(before, after))
+        assert isinstance(call.func, ast.Attribute)
+        yield spot(call, text=shown(call), remedy=f"{shown(call.func.value)}.permute({order})")
+
+
+def _order(before: tuple[int, ...], after: list[object]) -> list[int]:
+    """Return the axis of the shape before for each size after, each axis once."""
+    left = list(range(len(before)))
+    return [left.pop(next(at for at, axis in enumerate(left) if before[axis] == size)) for size in after]
 
 
 def _whole(value: int | None) -> int:

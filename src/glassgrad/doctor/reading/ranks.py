@@ -14,6 +14,7 @@ _SAME = named(
     "float long int double half bool to cpu cuda clone detach contiguous relu sigmoid tanh exp log abs sqrt square sin "
     "cos neg astype round floor clamp log_softmax softmax requires_grad_ sign type copy"
 )
+_EACH = named("float long int double bool to type round sigmoid")
 _REDUCING = named("sum mean amax amin prod std var norm logsumexp any all argmax argmin")
 _LIBRARIES = "torch.", "numpy."
 
@@ -143,8 +144,15 @@ def is_column(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     if isinstance(node, ast.Name):
         bound = program.bound(node)
         return bound is not None and bound.item is None and is_column(program, bound.value, depth + 1)
+    if isinstance(node, ast.Compare):
+        return is_column(program, node.left, depth + 1)
     if not isinstance(node, ast.Call):
         return False
+    full = program.names.full(node.func)
+    if isinstance(node.func, ast.Attribute) and not full and node.func.attr in _EACH:
+        return is_column(program, node.func.value, depth + 1)
+    if full in {"torch.sigmoid", "torch.round"} and node.args:
+        return is_column(program, node.args[0], depth + 1)
     return _ends_in_one(program, node, depth)
 
 
@@ -169,3 +177,42 @@ def _ends_in_one(program: Program, call: ast.Call, depth: int) -> bool:
 
 def _one(call: ast.Call) -> bool:
     return constant(argument(call, "out_features", 1)) == 1
+
+
+def shape(program: Program, node: ast.expr | None, depth: int = 0) -> tuple[int, ...] | None:
+    """Return the shape of an array that the source makes with written sizes; None if it is unknown."""
+    if node is None or depth > DEEPEST:
+        return None
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        return shape(program, bound.value, depth + 1) if bound is not None and bound.item is None else None
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        sides = [shape(program, one, depth + 1) for one in (node.left, node.right)]
+        known = [one for one in sides if one is not None]
+        return max(known, key=len) if known else None
+    return _made_shape(program, node, depth) if isinstance(node, ast.Call) else None
+
+
+def _made_shape(program: Program, call: ast.Call, depth: int) -> tuple[int, ...] | None:
+    full = program.names.full(call.func)
+    name = last(full) if full.startswith(_LIBRARIES) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if name in {"randn", "rand", "zeros", "ones", "empty", "randint", "normal", "uniform"}:
+        given = argument(call, "size") or next((one for one in call.args if isinstance(one, ast.Tuple)), None)
+        parts = (
+            given.elts
+            if isinstance(given, ast.Tuple)
+            else call.args
+            if name[:4] == "rand" and name != "randint"
+            else []
+        )
+        sizes = [constant(one) for one in parts]
+        return (
+            tuple(one for one in sizes if isinstance(one, int))
+            if all(isinstance(one, int) for one in sizes) and sizes
+            else None
+        )
+    if name in {"from_numpy", "as_tensor", "FloatTensor"} and call.args:
+        return shape(program, call.args[0], depth + 1)
+    if name in _SAME and isinstance(call.func, ast.Attribute) and not full:
+        return shape(program, call.func.value, depth + 1)
+    return None

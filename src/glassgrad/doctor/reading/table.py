@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading import about_calls, about_data, about_losses, about_modules, about_tensors
+from glassgrad.doctor.reading import (
+    about_calls,
+    about_data,
+    about_formulas,
+    about_losses,
+    about_modules,
+    about_slips,
+    about_tensors,
+)
 from glassgrad.doctor.reading.rule import Rule
 
 RULES: tuple[Rule, ...] = (
@@ -11,6 +19,8 @@ RULES: tuple[Rule, ...] = (
     *about_calls.RULES,
     *about_data.RULES,
     *about_tensors.RULES,
+    *about_slips.RULES,
+    *about_formulas.RULES,
 )
 
 OF_COMMENTS = "allow without a reason", "allow without an effect"

@@ -35,7 +35,7 @@ _THROUGH = named(
 """Methods whose result has the numbers of the tensor."""
 _OPS = named(
     "softmax log_softmax sigmoid relu tanh argmax detach round item exp logsigmoid gumbel_softmax softplus numpy sign "
-    "tolist floor ceil"
+    "tolist floor ceil dropout"
 )
 """Ops that rules know by their names, as functions and as methods."""
 _ENDS = {
@@ -51,6 +51,8 @@ _ENDS = {
     "Conv2d": "conv",
     "Conv3d": "conv",
     "LogSigmoid": "logsigmoid",
+    "Dropout": "dropout",
+    "AlphaDropout": "dropout",
 }
 WITH_WEIGHTS = named(
     "Linear LazyLinear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d BatchNorm1d "
@@ -194,8 +196,8 @@ def op(program: Program, call: ast.Call) -> tuple[str, ast.expr | None]:
     name = last(full)
     if full.startswith(("torch.nn.functional.", "torch.special.")) or (full == f"torch.{name}" and name[:1].islower()):
         return name, argument(call, "input", 0)
-    if not full and isinstance(call.func, ast.Attribute):
-        return call.func.attr, call.func.value
+    if not full and isinstance(call.func, ast.Attribute) and layer(program, call.func) is None:
+        return call.func.attr, call.func.value  # a method, and no layer of that name
     return "", None
 
 

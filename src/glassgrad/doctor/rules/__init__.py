@@ -16,12 +16,14 @@ from glassgrad.doctor.rules import (
     batch,
     calls,
     data,
+    entering,
     examination,
     graph,
     layers,
     learnable,
     loss,
     order,
+    overlap,
     parts,
     setup,
     steps,
@@ -39,13 +41,28 @@ def _at_the_call(one: Rule[Any]) -> Rule[Any]:
     """Return a rule about inputs that names the line of the model's call."""
 
     def look(run: Run) -> Iterator[Seen]:
+        if (
+            one.name == "inputs unnormalised"
+            and run.data is not None
+            and any("Norm" in kind for kind in run.data.kinds[:1])
+        ):
+            return  # the model does it itself
         for seen in one.look(run):
             yield Seen(seen, run.calls.line("forward")) if isinstance(seen, str) else seen
 
     return replace(one, look=look)
 
 
-_CAUSES = order.RULES, parts.RULES, layers.RULES, axes.RULES, targets.RULES, learnable.RULES
+_CAUSES = (
+    order.RULES,
+    overlap.RULES,
+    parts.RULES,
+    layers.RULES,
+    axes.RULES,
+    entering.RULES,
+    targets.RULES,
+    learnable.RULES,
+)
 _OF_RUNS = calls.RULES, map(_at_the_call, batch.OF_INPUTS), *_CAUSES, setup.RULES, graph.RULES, loss.RULES, steps.RULES
 RUN_RULES: Rules = tuple(chain.from_iterable(_OF_RUNS))
 """The rules for a run."""

@@ -83,6 +83,29 @@ def _wrong_axis(run: Run) -> Iterator[Seen]:
             return
 
 
+@error(
+    "softmax along the wrong axis",
+    "Take the softmax of a map of classes along its channels, axis 1.",
+    "F.log_softmax(scores, dim=1)",
+)
+def _of_maps(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    for op in () if graph is None else graph.ops:
+        if not op.name.endswith("softmax") or op.axis is None or op.axis < 2 or len(op.shape) < 3 or not op.parents:
+            continue
+        maker = graph.made_by(op.parents[0]) if graph is not None else None
+        if maker is not None and maker.name == "add":
+            made = [graph.made_by(parent) for parent in maker.parents] if graph is not None else []
+            maker = next((one for one in made if one is not None and one.name.startswith("conv")), None)
+        if maker is not None and maker.name.startswith("conv") and maker.shape == op.shape and op.shape[1] > 1:
+            what = (
+                f"{_line(op)} goes along axis {op.axis} of the map {list(op.shape)} that a convolution made, whose "
+                "classes are its channels, axis 1"
+            )
+            yield Seen(what, op.where, float(op.axis))
+            return
+
+
 def _summed(graph: Graph, op: Op) -> Iterator[tuple[Op, int]]:
     """Yield the softmax whose results are weights of a sum, and the axis of the sum."""
     if op.name == "matmul":
@@ -162,6 +185,8 @@ def _carried(run: Run) -> Iterator[Seen]:
     ]
     if not run.parts.carried or not counts or counts[0] not in batch:
         return
+    if any(x.shape[1] == 1 for x, _ in run.examples):
+        return  # a text of one column, whose first axis is the time
     where = _recurrent(run.graph) or run.calls.line("forward")
     names = listed([f"'{name}'" for name in run.parts.carried])
     what = (

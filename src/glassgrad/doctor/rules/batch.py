@@ -18,6 +18,10 @@ WORSE = {"cross entropy": 1.5, "binary cross entropy": 1.5, "squared error": 5.0
 """A loss that exceeds a constant guess by this factor comes from large, wrong outputs."""
 FAR_INPUT = 20.0
 """Size of inputs that are too large for weights initialised for inputs around 1."""
+SPREAD = 5.0
+"""Their root mean square, so that one outlier among normalised inputs is no reason."""
+SPARSE = 0.5
+"""A share of zeros from which a small deviation is that of sparse features, such as counts of words."""
 FEW = 16
 
 
@@ -129,13 +133,16 @@ def _inputs_unnormalised(found: CheckUp) -> Iterator[str]:
             continue
         ranges = f"{facts.name} ranges from {known.minimum:.3g} to {known.maximum:.3g}, mean {known.mean:.3g}, "
         told = known.count >= FEW  # the mean of few numbers may be far from 0 by chance
-        if known.abs_max > FAR_INPUT or (told and (abs(known.mean) > 5 * known.std or known.std < 0.02)):
+        far = known.abs_max > FAR_INPUT and math.hypot(known.mean, known.std) > SPREAD
+        narrow = known.std < 0.02 and known.zeros < SPARSE
+        if far or (told and (abs(known.mean) > 5 * known.std or narrow)):
             yield ranges + f"standard deviation {known.std:.3g}"
 
 
 @error("inputs constant", "Check how the batch is made: constant inputs teach nothing.")
 def _inputs_constant(found: CheckUp) -> Iterator[str]:
-    for facts in found.inputs:
+    alone = len(found.inputs) < 2 or all(facts.summary.std == 0 for facts in found.inputs)  # a time of 0 is no fault
+    for facts in found.inputs if alone else ():
         if facts.summary.std == 0 and facts.summary.count > 1 and facts.dtype.startswith(("float", "bfloat")):
             yield f"every number of {facts.name} is {facts.summary.mean:.3g}"
 

@@ -14,6 +14,8 @@ LASTING = 3
 """The number of last samples, all in evaluation mode, from which nobody went back to training."""
 EACH, SOME, FEW = 0.5, 8, 0.34
 """Seeds a step, examples in common, and validations a step: above, below which they tell something."""
+PART_OF_STEP = 0.8
+"""The share of steps with a call without gradients, from which it is part of the training, as in a game of two."""
 SUMMED = 4
 """Backward passes for each step of the optimizer, from which their sum makes another rate."""
 
@@ -139,7 +141,8 @@ def _evaluating(run: Run) -> Iterator[Seen]:
 )
 def _validated_in_training(run: Run) -> Iterator[Seen]:
     found = run.calls.training
-    if found:
+    each = len({step for step, _ in found}) > PART_OF_STEP * max(run.calls.steps, 1)
+    if found and not (each and run.calls.steps >= 20):
         where = line_of(found[0][1])
         names = ", ".join(run.setup.stochastic[:3])
         what = f"the model was called without gradients in training mode{_at(where)}: {names} behave as in training"

@@ -8,7 +8,15 @@ from dataclasses import replace
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.rules.rule import SEVERITIES
 
-_LOSS = ("loss does not fall", "loss rises", "loss spikes", "first loss far off", "underfitting", "overfitting")
+_LOSS = (
+    "loss does not fall",
+    "loss rises",
+    "loss spikes",
+    "first loss far off",
+    "learns less than a probe",
+    "underfitting",
+    "overfitting",
+)
 _NOTHING = ("no gradient", "dead units", "vanishing gradient", "saturated", "never updated", "output without input")
 _WILD = (
     "exploding gradient",
@@ -48,8 +56,40 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "layers made in forward": (*_LOSS, *_NOTHING, *_WILD, "layers nobody trains"),
     "requires_grad of a module": (*_LOSS, *_WILD),
     "seed set in the loop": (*_LOSS, *_WILD),
+    "result never used": (*_LOSS, *_NOTHING),
+    "loss overwritten": (*_LOSS, *_NOTHING, "layers nobody trains"),
+    "loop ends in its first round": (*_LOSS, "overfitting"),
+    "same batch in each step": (*_LOSS, "overfitting"),
+    "sign instead of a sum": (*_ALL, *_APART, "sign of the loss turned"),
+    "added to itself": (*_LOSS, *_WILD),
+    "parameter not registered": (*_LOSS, *_NOTHING, "layers nobody trains", "stopped"),
+    "dropout at the output": (*_LOSS, "gradients mostly noise"),
+    "targets of 0 instead of -1": (*_LOSS, *_NOTHING),
+    "inputs change from epoch to epoch": (*_ALL, *_APART, "inputs unnormalised", "inputs constant"),
+    "nothing was loaded": _LOSS,
+    "averaged twice": (*_LOSS, "rate unfit for the weights", *_APART),
+    "loss is 0": (*_LOSS, *_NOTHING, *_APART),
+    "sequence of one step": (*_LOSS, "no gradient"),
+    "outputs bounded before cross entropy": (*_LOSS, *_APART),
+    "target among the inputs": ("overfitting",),
+    "weights shrink to nothing": (*_ALL, *_APART),
+    "loss term never used": (*_LOSS, *_NOTHING),
+    "mask behind the softmax": (*_ALL, *_APART, "padding contributes"),
+    "scaled behind the softmax": (*_LOSS, *_WILD),
+    "plateau in the wrong mode": (*_LOSS, "rate decays to nothing"),
+    "step in the wrong rounds": (*_LOSS, "zero_grad is missing", "gradients never used"),
+    "class weights favour the frequent": _LOSS,
+    "examples mixed": (*_LOSS, *_APART, "overfitting"),
+    "padding index is a token": (*_LOSS, *_NOTHING, "padding contributes"),
+    "initial weights out of the usual": (*_ALL, *_APART),
+    "rate is 0 at first": (*_LOSS, "never updated", "rate unfit for the weights", "learning rate out of the usual"),
+    "activation without a slope": (*_LOSS, *_NOTHING),
+    "loss of raw outputs": (*_ALL, *_APART, "sign of the loss turned", "logarithm of what can reach 0"),
+    "targets of cross entropy do not add up": (*_LOSS, "softmax for several labels", *_APART),
+    "target moves with the model": (*_LOSS, *_WILD),
+    "classes as numbers": (*_LOSS, *_APART),
+    "always clipped": (*_LOSS, "rate unfit for the weights", "never updated"),
     "optimizer made in the loop": (*_LOSS, *_WILD),
-    "loss of raw outputs": (*_ALL, "sign of the loss turned", "logarithm of what can reach 0"),
     "arguments of the loss exchanged": (*_ALL, "loss detached", "no gradients in a step"),
     "decision in the loss": (*_ALL, "loss detached", "no gradients in a step"),
     "gradient cut in forward": (*_LOSS, *_NOTHING),
@@ -104,7 +144,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings with causes first, then their consequences, each with its cause, then mere information.
 
-    A cause is as severe as the worst finding that it explains.
+    A cause is as severe as the worst finding that it explains, also one that is mere information by itself.
 
     Example:
         >>> rows = Finding("loss does not fall", "warning", "", ""), Finding("weights all alike", "error", "", "")
@@ -112,17 +152,16 @@ def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         [('weights all alike', ''), ('loss does not fall', 'weights all alike')]
     """
     found = list(findings)
-    serious = {one.rule: one for one in reversed(found) if one.severity != "info"}
+    serious = {one.rule: one for one in reversed(found) if one.severity != "info" or one.rule in EXPLAINS}
     because = {one.rule: cause for one in found if (cause := _cause(one.rule, serious))}
     told = [replace(one, because=because.get(one.rule, "")) for one in found]
 
     def rank(one: Finding) -> tuple[int, int]:
-        if one.severity == "info":
-            return 2, 0
-        if one.because:
-            return 1, SEVERITIES.index(one.severity)
         follows = [SEVERITIES.index(other.severity) for other in told if other.because == one.rule]
-        return 0, min([SEVERITIES.index(one.severity), *follows])
+        worst = min([SEVERITIES.index(one.severity), *follows])
+        if SEVERITIES[worst] == "info":
+            return 2, 0
+        return (1, SEVERITIES.index(one.severity)) if one.because else (0, worst)
 
     return tuple(sorted(told, key=rank))
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor.facts import CheckUp
-from glassgrad.doctor.graphs.graph import LEAF, Graph, Op
+from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, Graph, Op
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.rule import GLOROT, Seen, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
+FEW = 4
 DEEP = 5
 """Number of consecutive sigmoids that is too deep: each has a slope of at most 1/4, and 4^-5 is below a thousandth."""
 
@@ -96,6 +97,8 @@ def _lowest(graph: Graph, number: int) -> str:
         op = graph.made_by(number)
         if op is None:
             return ""
+        if op.name == "subtract" and op.parents[0] == CONSTANT and _lowest(graph, op.parents[1]) == "tiny":
+            return "tiny"  # 1 - sigmoid(x)
         if op.name in _ANYTHING:
             return "anything"
         if op.name in _ZERO or (op.name == "multiply" and len(set(op.parents)) == 1):
@@ -127,7 +130,7 @@ def _log(found: CheckUp | Run) -> Iterator[Seen]:
         elif lowest == "anything":
             yield Seen(f"the operand of {op.name}{by} may become 0 or negative", op.where, op.low)
         elif lowest == "tiny" and maker is not None:
-            stable = _TINY[maker.name]
+            stable = _TINY.get(maker.name, "logsigmoid(-x)")
             what = f"the operand of {op.name} comes from {maker.name}, which underflows to 0 for outputs far apart"
             yield Seen(what, op.where, op.low, severity="info", remedy=f"{stable} instead of log({maker.name}(x))")
         elif lowest == "zero":
@@ -191,6 +194,24 @@ def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
                 float(mine[0]),
                 remedy=f"{'prediction.squeeze(1)' if len(mine) == 2 else 'target.squeeze(1)'}  # both {(mine[0],)}",
             )
+
+
+@error("broadcast in the loss", "Give predictions and weights one shape: squeeze the extra dimension of size 1.")
+def _crossed_weights(found: CheckUp | Run) -> Iterator[Seen]:
+    """Find a table of N x N weights, made of a column and a row, that multiplies one number of each example."""
+    graph = found.graph
+    for _, op in () if graph is None else graph.of_loss():
+        weights = op.constant
+        if op.name != "multiply" or weights is None or len(op.shape) != 2 or weights.shape != op.shape:
+            continue
+        rows = op.shape[0]
+        mine = [shape for shape, parent in zip(op.shapes, op.parents, strict=False) if parent >= 0]
+        if rows >= FEW and op.shape[1] == rows and mine and mine[0] in {(rows,), (rows, 1)}:
+            what = (
+                f"{_line(op)} multiplies {rows} numbers of the model with a table of {rows} x {rows} weights, as a "
+                "column and a row make it: each example gets the weights of all"
+            )
+            yield Seen(what, op.where, float(rows), remedy="weights.squeeze(1)  # before it meets the row")
 
 
 def _crossed(mine: tuple[int, ...], other: tuple[int, ...] | None, result: tuple[int, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""The rule about targets that the inputs do not predict; it trains a small model of its own to find out."""
+"""Rules about what the inputs tell about the targets; a small model of their own finds out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from glassgrad.doctor.library import Array
-from glassgrad.doctor.rules.rule import Seen, error, rules_of
+from glassgrad.doctor.graphs.graph import VIEWS, Graph
+from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
 LEAST, MOST = 192, 2048
@@ -17,9 +18,19 @@ DEVIATIONS = 3.0
 """By how many deviations the score for the targets has to exceed the scores for permuted targets."""
 NEAR = 0.93
 """The loss relative to that of a guess that knows only the shares of the classes, or the mean of the targets."""
+LITTLE, LESS, MUCH = 0.85, 0.9, 0.4
+"""A loss relative to such a guess, and to the first loss, from which little was learnt, and a share of what is to be
+learnt that the probe gets, from which it got much."""
+STILL = 0.01
+"""The fall in the last quarter of a run, relative to such a guess, from which the loss still falls."""
+TELLS, COLUMNS = 0.9999, 512
+"""The correlation of a column with the target that nothing but the target has, and the most columns."""
+VOCABULARY = 64
+"""The most tokens whose places are features."""
 RARE = 0.95
 """The share of the commonest class from which the others are too rare for the probe."""
 _OUTPUTS = 16
+_LOSSES = words("cross_entropy nll_loss mse_loss binary_cross_entropy binary_cross_entropy_with_logits")
 
 
 @error(
@@ -34,6 +45,8 @@ def _apart(run: Run) -> Iterator[Seen]:
         return
     last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
     where = run.calls.line("loss")
+    if _of_tokens(run):
+        return  # places and order of tokens tell more than the probe sees
     if (known := _gathered(run.examples)) is not None:
         x, y = known
         shares = np.unique(y, return_counts=True)[1] / len(y)
@@ -65,6 +78,116 @@ def _apart(run: Run) -> Iterator[Seen]:
                 yield Seen(what, where, (found - by_chance) / spread)
 
 
+@warning(
+    "learns less than a probe",
+    "Look at what lies between the inputs and the loss: let the model learn one batch by heart, and vary the rate.",
+    "doctor.examine(model, batch, loss_fn)",
+    LITTLE,
+)
+def _behind(run: Run) -> Iterator[Seen]:
+    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    if len(curve) < 20 or curve[-1, 0] < 90 or run.parts.against or not _is_plain(run.graph):
+        return
+    last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
+    first = float(curve[: max(len(curve) // 20, 3), 1].mean())
+    known = _known(run)
+    if known is None:
+        return
+    nothing, share, told = known
+    quarter = max(len(curve) // 4, 5)
+    falls = float(np.median(curve[-2 * quarter : -quarter, 1])) - float(np.median(curve[-quarter:, 1]))
+    if falls > STILL * nothing:
+        return  # it learns, if slowly
+    fallen = min(LESS * first, 1.2 * nothing) if first < 3 * nothing else LESS * first  # a sum is of another size
+    if last > max(LITTLE * nothing, fallen) and share > MUCH:
+        what = (
+            f"the loss ends at {last:.3g}, and a guess that knows no input has {nothing:.3g}; a probe of {WIDTH} "
+            f"random features {told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
+        )
+        yield Seen(what, run.calls.line("loss"), last / nothing)
+
+
+@warning(
+    "target among the inputs",
+    "Leave out the column: it is what the model is to predict, and a new example does not have it.",
+    "features = table[:, :-1]",
+    TELLS,
+)
+def _told(run: Run) -> Iterator[Seen]:
+    known = _gathered(run.pairs) or _gathered(run.examples)
+    if known is None or _of_tokens(run):
+        return
+    x, y = known
+    y = y.reshape(len(y), -1).astype(np.float64)
+    if y.shape[1] != 1 or not 1 < x.shape[1] <= COLUMNS or y.std() == 0:
+        return
+    spread = x.std(0)
+    with np.errstate(all="ignore"):
+        likeness = np.abs(((x - x.mean(0)) * (y - y.mean())).mean(0) / (spread * y.std()))
+    alike = np.flatnonzero(np.nan_to_num(likeness) > TELLS)
+    if len(alike) == 1:
+        where = run.calls.line("forward")
+        loss = run.calls.line("loss")
+        what = (
+            f"column {int(alike[0])} of the {x.shape[1]} inputs{f' at {where}' if where else ''} is the target"
+            f"{f' at {loss}' if loss else ''} itself, or a multiple of it, in all of {len(y):,} examples"
+        )
+        yield Seen(what, where, float(likeness[alike[0]]))
+
+
+def _known(run: Run) -> tuple[float, float, str] | None:
+    """Return the loss of a guess without inputs, the share of the rest that the probe gets, and its result in words."""
+    if (known := _gathered(run.examples)) is not None:
+        x, y = known
+        shares = np.unique(y, return_counts=True)[1] / len(y)
+        if len(shares) < 2 or shares.max() > RARE:
+            return None
+        found, by_chance, _ = probe(x, y)
+        most = max(float(shares.max()), by_chance)
+        nothing = float(-(shares * np.log(shares)).sum())
+        return nothing, (found - most) / (1 - most), f"gets {found:.0%} of the classes right"
+    if (known := _gathered(run.pairs)) is None:
+        return None
+    x, y = known
+    share = float(y.mean())
+    binary = y.dtype == bool and 0 < share < 1
+    numbers = y.reshape(len(y), -1)[:, :_OUTPUTS].astype(np.float64)
+    nothing = -share * np.log(share) - (1 - share) * np.log(1 - share) if binary else float(numbers.var(0).mean())
+    if not nothing > 0:
+        return None
+    found, by_chance, _ = probe_of_numbers(x, numbers)
+    return nothing, found - max(by_chance, 0.0), f"explains {found:.0%} of their variance"
+
+
+def _is_plain(graph: Graph | None) -> bool:
+    """Tell whether the loss is one loss of a library, without other terms or weights."""
+    number = -1 if graph is None else graph.loss
+    while graph is not None and number >= 0:
+        op = graph.ops[number]
+        if op.name in _LOSSES:
+            return True
+        tracked = [parent for parent in op.parents if parent >= 0]
+        if op.name not in VIEWS | {"mean"} or len(tracked) != 1:
+            return False
+        number = tracked[0]
+    return False
+
+
+def _of_tokens(run: Run) -> bool:
+    return any(x.dtype.kind in "iu" for x, _ in (*run.examples, *run.pairs))
+
+
+def _features(x: Array) -> Array:
+    """Return inputs as numbers: of tokens, for each place which one stands there, if there are not too many."""
+    if x.dtype.kind not in "iu":
+        return x.astype(np.float64)
+    least, most = int(x.min()), int(x.max())
+    if most - least >= VOCABULARY or x.shape[1] * (most - least + 1) > 4096:
+        return x.astype(np.float64)
+    hot: Array = np.eye(most - least + 1)[x - least].reshape(len(x), -1)
+    return hot
+
+
 def _gathered(batches: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | None:
     """Return the inputs and targets of all batches of the last one's shape, each input once; None if too few.
 
@@ -74,7 +197,7 @@ def _gathered(batches: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | N
         return None
     wanted = batches[-1][0].shape[1], batches[-1][1].shape[1:]
     taken = [(x, y) for x, y in batches if (x.shape[1], y.shape[1:]) == wanted]
-    x = np.concatenate([one for one, _ in taken])[:MOST].astype(np.float64)
+    x = _features(np.concatenate([one for one, _ in taken])[:MOST])
     y = np.concatenate([one for _, one in taken])[:MOST]
     once = np.unique(x, axis=0, return_index=True)[1]
     x, y = x[once], y[once]

@@ -17,8 +17,18 @@ WORSE, EMBEDDED = 1.3, 1.5
 """A first loss above log K by this factor comes from large, wrong outputs; the usual layers begin at most at 1.2 times
 log K, those behind embeddings of deviation 1 at most at 1.45 times (`EMBEDDED`)."""
 RISEN, LEAP, SPIKE, FEW = 1.5, 5.0, 3.0, 4
+MOVED = 1.4
+"""The ratio of sizes of targets or batches, from which they are not drawn from one data set."""
+MOSTLY = 0.9
+_CUT = frozenset({"relu", "clip", "maximum", "minimum", "where"})
+SMALL = 24
+"""The number of weights below which a first step may go far."""
+DIVERGED = 30.0
+"""A growth that is a fault with several optimizers too."""
 OVERFITTED, LOST = 1.3, 2.0
 """The held-out loss relative to its least value: above the first, an info; above the second, a warning."""
+SUMMED = 0.9
+"""The first loss relative to the guesses of all examples together, if it is their sum."""
 GAP = 0.2
 """The training loss relative to a held-out loss that no longer changes."""
 APART, CARRIED = 0.25, 0.3
@@ -60,6 +70,23 @@ def _loss_bad(run: Run) -> Iterator[Seen]:
         )
 
 
+@error(
+    "loss is 0",
+    "Look at what the last op cuts off: a margin, a mask, or a maximum that takes what was left out.",
+    "print(loss)  # and the operands of its last op",
+)
+def _nothing_to_learn(run: Run) -> Iterator[Seen]:
+    curve = _curve(run)
+    if len(curve) >= 5 and float(np.mean(curve[:, 1] == 0)) > MOSTLY and curve[0, 1] == 0:
+        where = run.calls.line("loss")
+        graph = run.graph
+        cut = [op for _, op in graph.of_loss() if op.name in _CUT] if graph is not None else []
+        by = f": {cut[-1].name} at {cut[-1].where} gives 0 for all" if cut else ""
+        share = float(np.mean(curve[:, 1] == 0))
+        what = f"the loss is exactly 0 in {share:.0%} of the recorded steps from the first on{by}, so nothing is learnt"
+        yield Seen(what, (cut[-1].where if cut else "") or where, share)
+
+
 @warning(
     "first loss far off",
     "Make the weights of the last layer smaller and set its bias to 0.",
@@ -69,10 +96,20 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
     curve = run.losses
     if not run.labels or not len(curve) or run.labels[0][1].classes < 2:
         return
+    if run.graph is not None and sum(op.labels is not None for op in run.graph.ops) > 1:
+        return  # a sum over steps or heads
     expected = math.log(run.labels[0][1].classes)
     embedded = run.graph is not None and any(op.name in _EMBEDDING and LEAF in op.parents for op in run.graph.ops)
     limit = (EMBEDDED if embedded else WORSE) * expected
-    if curve[0, 0] == 0 and not _scaled(run.graph) and math.isfinite(curve[0, 1]) and curve[0, 1] > limit:
+    count = run.labels[0][1].count
+    summed = count > 1 and SUMMED < curve[0, 1] / (count * expected) < 1 / SUMMED
+    if (
+        curve[0, 0] == 0
+        and not _scaled(run.graph)
+        and math.isfinite(curve[0, 1])
+        and curve[0, 1] > limit
+        and not summed
+    ):
         what = (
             f"the first loss is {curve[0, 1]:.4g}; a constant guess has {expected:.4g} "
             f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong"
@@ -98,8 +135,9 @@ def _scaled(graph: Graph | None) -> bool:
 )
 def _rises(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
-    if run.parts.against:
+    if run.parts.against or _is_signed(run.graph) or _moves(run):
         return  # the loss of one of two players falls as the other's rises
+    apart = not run.parts.alone  # several optimizers: often players, or an actor and its critic
     if len(curve) < 5 or curve[:, 1].min() < 0:  # a ratio of losses with different signs has no meaning
         return
     leap = float(curve[1:10, 1].max())
@@ -107,14 +145,15 @@ def _rises(run: Run) -> Iterator[Seen]:
     start = max(float(curve[0, 1]), min(usual, leap / 2))
     sizes = np.zeros(0) if run.data is None else run.data.batch[np.isfinite(run.data.batch)]
     batch = float(np.median(sizes)) if sizes.size else math.nan
-    least = LEAP * (4 if batch < FEW else 1)  # the loss of two examples is what it is by chance
+    few = batch < FEW or (run.data is not None and run.data.sizes.sum() < SMALL)
+    least = LEAP * (8 if few else 1)  # the loss of two examples is what it is by chance
     if 0 < least * start < leap:
         yield Seen(
             f"the loss leaps from {start:.4g} to {leap:.4g} in the first steps",
             run.calls.line("loss"),
             leap / start,
             pairs(curve[:10, 0], curve[:10, 1]),
-            severity="warning",
+            severity="info" if apart else "warning",
             threshold=least,
         )
         return
@@ -126,7 +165,8 @@ def _rises(run: Run) -> Iterator[Seen]:
     first = max(first, float(curve[0, 1]))
     if first > 0 and last > RISEN * first:
         what = f"the loss rises: {first:.4g} at the beginning, {last:.4g} at the end"
-        yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]))
+        milder = "info" if apart and last < DIVERGED * first else ""
+        yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]), severity=milder)
 
 
 @warning(
@@ -137,7 +177,7 @@ def _rises(run: Run) -> Iterator[Seen]:
 )
 def _flat(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
-    if len(curve) < 30 or curve[-1, 0] < 100 or run.parts.against:
+    if len(curve) < 30 or curve[-1, 0] < 100 or run.parts.against or _is_signed(run.graph) or _moves(run):
         return
     part = max(len(curve) // 10, 5)
     first, last = float(curve[:part, 1].mean()), float(curve[-part:, 1].mean())
@@ -146,7 +186,29 @@ def _flat(run: Run) -> Iterator[Seen]:
         first = min(first, float(curve[0, 1]))
     if first > 0 and 0.98 * first - noise < last <= RISEN * first:
         what = f"the loss does not fall: {first:.4g} in the first {part} recorded steps, {last:.4g} in the last"
-        yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]))
+        milder = "" if run.parts.alone and not run.parts.twin else "info"
+        yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]), severity=milder)
+
+
+def _moves(run: Run) -> bool:
+    """Tell whether the targets or the batches change over the run, as those that a model or a game makes."""
+    sizes = [size for _, size in run.parts.scales if math.isfinite(size)]
+    batch = run.data.batch[np.isfinite(run.data.batch)] if run.data is not None else np.zeros(0)
+    if len(sizes) > 5:
+        first, last = float(np.median(sizes[:3])), float(np.median(sizes[-3:]))
+        if max(first, last) > MOVED * min(first, last):
+            return True
+    return len(batch) > 5 and float(np.quantile(batch, 0.9)) > MOVED * float(np.quantile(batch, 0.1))
+
+
+def _is_signed(graph: Graph | None) -> bool:
+    """Tell whether each example has a weight of either sign, as an advantage: the value of such a loss says nothing."""
+    for _, op in graph.of_loss() if graph is not None else ():
+        weights = op.constant
+        known = op.name == "multiply" and weights is not None and len(weights.shape) > 0 and weights.shape[0] > 1
+        if known and weights is not None and weights.low < 0 < weights.high and math.prod(weights.shape[1:]) == 1:
+            return True
+    return False
 
 
 @warning(
@@ -158,6 +220,8 @@ def _flat(run: Run) -> Iterator[Seen]:
 )
 def _spikes(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
+    if _moves(run) or _is_signed(run.graph):
+        return
     found = []
     lows = [curve[max(at - 20, 0) : at, 1].min() for at in range(10, len(curve))]  # no median is below its minimum
     for at in 10 + np.flatnonzero(curve[10:, 1] > SPIKE * np.array(lows)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.library import Array, words
 from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -17,6 +17,8 @@ MOSTLY, ALONE = 0.75, 0.6
 GONE, FOR = 1e-4, 0.3
 """A rate relative to the highest one, and the share of the steps below it: healthy schedules reach it only later."""
 FALLEN = 1.0
+RESTING = 3
+"""The steps at the beginning that a schedule may stand at a rate of 0."""
 WON = 3.0
 """The loss of a generator at which its judge gives it a chance of 5 %."""
 _ADVERSARIAL = frozenset({"binary_cross_entropy_with_logits", "binary_cross_entropy", "softplus", "log", "logsigmoid"})
@@ -138,6 +140,28 @@ def _decayed(run: Run) -> Iterator[Seen]:
         yield Seen(what, where, float(rates[-1] / rates.max()), pairs(steps, rates))
 
 
+@warning(
+    "rate is 0 at first",
+    "Count steps instead of epochs in the warm-up, and begin above 0.",
+    "LambdaLR(optimizer, lambda step: min((step + 1) / 100, 1.0)); schedule.step()  # after each step",
+)
+def _at_rest(run: Run) -> Iterator[Seen]:
+    data = run.data
+    if data is None or len(data) < 4:
+        return
+    known = np.isfinite(data.rate)
+    steps, rates = data.steps[known], data.rate[known]
+    moving = np.flatnonzero(rates > 0)
+    resting = int(steps[moving[0]]) if len(moving) else run.calls.steps
+    if len(rates) and rates[0] == 0 and resting > RESTING:
+        where = run.calls.line("schedule") or run.setup.built
+        what = (
+            f"the learning rate is 0 in the first {resting} steps: the schedule{_at(where)} begins there: nothing is "
+            "learnt"
+        )
+        yield Seen(what, where, float(resting), pairs(steps, rates))
+
+
 @error("sign of the loss turned", "Minimise the negative: the loss has no lower bound.", "loss = -loss")
 def _turned(run: Run) -> Iterator[Seen]:
     curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
@@ -149,6 +173,12 @@ def _turned(run: Run) -> Iterator[Seen]:
     if not (last < 0 and first - last > FALLEN * max(abs(first), 1.0)):
         return
     cause = _turned_op(run.graph)
+    if cause is None and _accelerates(curve) and run.parts.alone:
+        what = (
+            f"the loss falls faster and faster, from {first:.3g} to {last:.3g}: a term that training should make small "
+            "has a minus before it, or one that has no largest value has none"
+        )
+        yield Seen(what, run.calls.line("loss"), last, pairs(curve[:, 0], curve[:, 1]), severity="warning")
     if cause is not None:
         op, what = cause
         told = f"the loss falls without a bound, from {first:.3g} to {last:.3g}: {what}"
@@ -160,6 +190,15 @@ def _turned(run: Run) -> Iterator[Seen]:
             pairs(curve[:, 0], curve[:, 1]),
             remedy="F.nll_loss(F.log_softmax(output, 1), targets)" if "log-prob" in what else "",
         )
+
+
+def _accelerates(curve: Array) -> bool:
+    """Tell whether a loss falls more in its last third than in both before, and far below 0."""
+    part = len(curve) // 3
+    if part < 10:
+        return False
+    begin, one, two, end = (float(np.median(curve[at : at + 3, 1])) for at in (0, part, 2 * part, len(curve) - 3))
+    return two - end > max(begin - two, one - two, 10.0) and end < -10.0
 
 
 def _turned_op(graph: Graph) -> tuple[Op, str] | None:

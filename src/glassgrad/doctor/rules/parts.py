@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import words
 from glassgrad.doctor.parts import Outside
@@ -12,6 +14,8 @@ from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, war
 from glassgrad.doctor.run import Run
 
 HALF = 0.5
+SHRUNK = 0.3
+"""The size of most matrices at the end relative to the beginning, that no error brings about."""
 MANY = 40
 """Steps after which a target network has been updated."""
 FEW = 1e-2
@@ -126,6 +130,31 @@ def _decay(run: Run) -> Iterator[Seen]:
 
 
 @warning(
+    "weights shrink to nothing",
+    "Give the penalty of the weights, or weight_decay, a factor a hundred times smaller.",
+    "loss = error + 1e-4 * penalty",
+    SHRUNK,
+)
+def _shrinks(run: Run) -> Iterator[Seen]:
+    data = run.data
+    if data is None or len(data) < 6 or run.calls.steps < 30:
+        return
+    matrices = [at for at, axes in enumerate(data.dims) if axes > 1 and data.parameter_norm[0, at] > 0]
+    ratio = data.parameter_norm[-1, matrices] / data.parameter_norm[0, matrices]
+    if len(matrices) > 1 and float(np.median(ratio)) < SHRUNK:
+        graph = run.graph
+        added = (
+            [op.where for _, op in graph.of_loss() if op.name == "add" and op.shape == ()] if graph is not None else []
+        )
+        where = run.calls.line("loss") or (added[-1] if added else "") or run.setup.built
+        what = (
+            f"the weights are {float(np.median(ratio)):.2g} times as large at the end as at the beginning: what pulls "
+            f"them to 0 outweighs the error{_at(where)}"
+        )
+        yield Seen(what, where, float(np.median(ratio)))
+
+
+@warning(
     "running statistics do not arrive",
     "Leave momentum at 0.1: it is the weight of the new batch, not of the past.",
     "nn.BatchNorm1d(width, momentum=0.1)",
@@ -154,6 +183,8 @@ def _beginning(run: Run) -> Iterator[Seen]:
     where = run.calls.line("forward") if run.graph is None else _reader(run.graph) or run.calls.line("forward")
     for one in run.parts.readings:
         name = f"'{one.name}' ({one.kind})"
+        if one.reads == "one":
+            continue
         if one.reads == "first":
             yield Seen(
                 f"the loss uses only the first of {one.length} outputs of {name}{_at(where)}, which does not "
@@ -171,6 +202,23 @@ def _beginning(run: Run) -> Iterator[Seen]:
             )
 
 
+@warning(
+    "sequence of one step",
+    "Give the layer the values in their order along the axis of time: it remembers nothing from one step.",
+    "outputs, _ = self.lstm(x.unsqueeze(2))  # (batch, time, 1) instead of (batch, 1, features)",
+)
+def _one_step(run: Run) -> Iterator[Seen]:
+    for one in run.parts.readings:
+        if one.reads == "one":
+            places = (op.where for op in run.graph.ops if op.name in _RECURRENT) if run.graph is not None else iter(())
+            where = next((place for place in places if place), "") or run.calls.line("forward")
+            what = (
+                f"'{one.name}' ({one.kind}){_at(where)} gets sequences of one step and begins each with a state of "
+                "zeros: its recurrent weights have no effect"
+            )
+            yield Seen(what, where)
+
+
 def _reader(graph: Graph) -> str:
     for op in graph.ops:
         maker = graph.made_by(op.parents[0]) if op.name in {"getitem", "select", "pick"} and op.parents else None
@@ -184,7 +232,7 @@ def _constant(run: Run) -> Iterator[Seen]:
     if run.parts.same >= 3 and run.parts.same > 4 * run.parts.varied:
         where = run.calls.line("forward")
         maker = _output_rectifier(run.graph)
-        cause = f": the {maker[0]} at the end is 0 for all of them and passes no gradient" if maker else ""
+        cause = f": the {maker[0]}{_at(maker[1])} at the end is 0 for all and passes no gradient" if maker else ""
         what = (
             f"the output of the model{_at(where)} is the same for every example in {run.parts.same} sampled steps, "
             f"though the inputs differ{cause}"

@@ -16,7 +16,10 @@ DROPPED = 0.85
 """A probability of dropout from which next to nothing passes."""
 FROZEN = 0.5
 """A share of frozen numbers that is worth knowing."""
-_OWN_RATE = frozenset({"LBFGS", "Adadelta", "Rprop", "Adafactor", "ASGD", "Muon"})
+ADAPTIVE = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad", "Lion", "Adadelta"})
+"""Optimizers that divide by the size of the gradient."""
+OWN_RATE = frozenset({"LBFGS", "Adadelta", "Rprop", "Adafactor", "ASGD", "Muon"})
+"""Optimizers that choose the length of a step themselves, or take a rate of another size."""
 
 
 @error(
@@ -91,7 +94,7 @@ def _unseeded(run: Run) -> Iterator[Seen]:
 def _rate_unusual(run: Run) -> Iterator[Seen]:
     for kind, options in run.setup.optimizers:
         rate = options.get("lr", math.nan)
-        if kind in _OWN_RATE or not isinstance(rate, int | float) or math.isnan(rate):
+        if kind in OWN_RATE or not isinstance(rate, int | float) or math.isnan(rate):
             continue
         highest = HIGHEST.get(kind, _ADAPTIVE)
         if rate > highest:

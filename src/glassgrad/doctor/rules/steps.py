@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from glassgrad.doctor import source_lines
-from glassgrad.doctor.library import Array
+from glassgrad.doctor.library import Array, words
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules.rule import (
     AGAINST,
@@ -22,6 +22,7 @@ from glassgrad.doctor.rules.rule import (
     rules_of,
     warning,
 )
+from glassgrad.doctor.rules.setup import ADAPTIVE, OWN_RATE
 from glassgrad.doctor.run import Run
 
 VANISHED, AT_FIRST = 4e-4, 1e-4
@@ -29,13 +30,19 @@ VANISHED, AT_FIRST = 4e-4, 1e-4
 sample: Adam and similar optimizers may restore the gradient, at the price of the steps until then."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
+HUGE = 1e5
+"""The same where the optimizer divides by the size of the gradient, so that a sum for a mean does no harm."""
 MOSTLY = 0.5
 """A share of dead units or saturated outputs above which training suffers."""
+NEARLY_ALL = 0.9
+"""A share of dead units that a wide layer which learns does not have."""
 EARLY = 6
 ENOUGH = 5
 """The number of samples that rules about layers need: the first steps of a small net say little."""
 FAST, SLOW = 0.18, 1e-6
 """‖change‖ / ‖weights‖ of all matrices in one step: above, weights are replaced; below, nothing moves."""
+TINY = 24
+"""The number of weights below which their change says nothing about the rate."""
 GROWN, FIRST = 1.4, 4
 """Growth of all matrices from the first step to the fourth: relative to grown matrices, a later change looks small."""
 CLIPPED = 0.95
@@ -48,6 +55,7 @@ TOO_FAR = 3.0
 (Cohen et al. 2021)."""
 ROUNDING = 1e-6
 """A gradient relative to all gradients together: a smaller one consists of rounding errors."""
+_FLAT = words("sign sgn round floor ceil trunc heaviside")
 APART = 30.0
 """The noise scale relative to the size of the batch, above which the gradient is nearly all noise."""
 
@@ -84,6 +92,7 @@ def _middle(values: Array) -> Array:
 @_sampled(FIRST)
 def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
+    drawn = f"; weights are drawn at {run.parts.drawn_at}" if run.parts.drawn_at else ""
     parts = [(ratios, VANISHED, "")] if len(data) >= ENOUGH else []
     for part, threshold, when in [*parts, (ratios[:1], AT_FIRST, " in the first step")]:
         middle = _middle(part)
@@ -93,10 +102,11 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
         low = min(known, key=lambda at: middle[at])
         high = max((at for at in known if at >= low), key=lambda at: middle[at])
         share = float(middle[low] / middle[high])
-        if share < threshold:
+        by_size = _middle(data.gradient_norm[: len(part), places])  # small weights make the quotient of a layer large
+        if share < threshold and (not when or by_size[low] < threshold * by_size[high]):
             yield Seen(
                 f"the gradient relative to the weights is {middle[low]:.1e} for {data.parameters[places[low]]}{when}, "
-                f"and {middle[high]:.1e} for {data.parameters[places[high]]}",
+                f"and {middle[high]:.1e} for {data.parameters[places[high]]}{drawn}",
                 data.parameters[places[low]],
                 share,
                 pairs(data.steps, ratios[:, low] / ratios[:, high]),
@@ -116,14 +126,18 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
 def _exploding(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
     high = np.where(np.isfinite(ratios), ratios, 0.0)
-    if not places or (high > EXPLODED).any(axis=1).sum() < min(2, len(data)):
+    if not places or (high > EXPLODED).any(axis=1).sum() < min(2, len(data)) or data.sizes[places].sum() < TINY:
         return
+    scaled = bool(run.setup.optimizers) and all(kind in ADAPTIVE for kind, _ in run.setup.optimizers)
+    finite = not len(run.losses) or bool(np.isfinite(run.losses[:, 1]).all())
+    milder = "info" if scaled and finite and high.max() < HUGE else ""
     sample, at = np.unravel_index(int(high.argmax()), high.shape)
     what = (
         f"the gradient of {data.parameters[places[at]]} is {high[sample, at]:.1e} times as large as its weights in "
         f"step {data.steps[sample]}"
     )
-    yield Seen(what, data.parameters[places[at]], float(high[sample, at]), pairs(data.steps, high[:, at]))
+    where = data.parameters[places[at]]
+    yield Seen(what, where, float(high[sample, at]), pairs(data.steps, high[:, at]), severity=milder)
 
 
 def _settled(steps: Array, values: Array) -> Array:
@@ -188,10 +202,11 @@ def _clipped(run: Run, data: MonitorData) -> Iterator[Seen]:
     if cut.mean() > CLIPPED:
         what = (
             f"the gradients are clipped in {cut.mean():.0%} of the steps, from a median of "
-            f"{np.median(data.total_norm[known]):.3g} to {np.median(data.total_norm_clipped[known]):.3g}: the limit "
-            "acts as a learning rate"
+            f"{np.median(data.total_norm[known]):.3g} to {np.median(data.total_norm_clipped[known]):.3g}: the limit"
+            f"{_at(run.calls.line('clip'))} acts as a learning rate"
         )
-        yield Seen(what, "", float(cut.mean()), pairs(data.steps[known], data.total_norm[known]))
+        where = run.calls.line("clip")
+        yield Seen(what, where, float(cut.mean()), pairs(data.steps[known], data.total_norm[known]))
 
 
 @info(
@@ -256,8 +271,10 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
         return
     shares = _update_shares(data)
     known = np.isfinite(shares)
-    if known.sum() < 3:
+    if known.sum() < 3 or any(kind in OWN_RATE for kind, _ in run.setup.optimizers):
         return
+    if data.sizes[data.dims > 1].sum() < TINY:
+        return  # a line through points: its few weights may move far
     # The first step of an optimizer that divides by the gradient is as large as the learning rate.
     middle = float(np.median(shares[known][1:]))
     evidence = pairs(data.steps[known], shares[known])
@@ -311,6 +328,25 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
         yield Seen(what, names[0], float(len(names)))
 
 
+@error(
+    "activation without a slope",
+    "Use an activation with a slope, such as tanh or a sigmoid, or pass the gradient straight through.",
+    "y = x + (torch.sign(x) - x).detach()  # straight through",
+    source="Bengio, Leonard, Courville (2013), Estimating or propagating gradients through stochastic neurons",
+)
+@_sampled(3)
+def _no_slope(run: Run, data: MonitorData) -> Iterator[Seen]:
+    nothing = [name for at, name in enumerate(data.parameters) if (data.gradient_norm[:, at] == 0).all()]
+    for op in run.graph.ops if run.graph is not None and nothing else ():
+        if op.name in _FLAT and op.parents and op.parents[0] >= 0:
+            what = (
+                f"the slope of {op.name} at {op.where} is 0 everywhere, so {listed(nothing)} got a gradient of zeros "
+                f"in {len(data)} sampled steps"
+            )
+            yield Seen(what, op.where, float(len(nothing)))
+            return
+
+
 @warning(
     "no gradient",
     "Use the layer in forward(), or look for detach(), item() or no_grad(); freeze it if you do not train it.",
@@ -329,10 +365,13 @@ def _no_gradient(run: Run, data: MonitorData) -> Iterator[Seen]:
         told += f": '{names[0]}' is made at {made}" if made else ""
         told += f"; its way to the loss may be cut at {cut}" if cut else ""
         yield Seen(told, cut or made or names[0], float(len(names)))
-    nothing = [name for at, name in enumerate(data.parameters) if (data.gradient_norm[:, at] == 0).all()]
+    zero = [at for at in range(len(data.parameters)) if (data.gradient_norm[:, at] == 0).all()]
+    nothing = [data.parameters[at] for at in zero if data.dims[at] > 1 or len(zero) > 2]  # a bias may cancel
     if nothing:
+        made = _assigned(run, nothing[0])
         what = f"the gradient of {listed(nothing)} was exactly zero in {len(data)} sampled steps"
-        yield Seen(what, nothing[0], float(len(nothing)))
+        what += f": '{nothing[0]}' is made at {made}" if made else ""
+        yield Seen(what, made or nothing[0], float(len(nothing)))
 
 
 def _assigned(run: Run, parameter: str) -> str:
@@ -357,21 +396,24 @@ def _assigned(run: Run, parameter: str) -> str:
 def _dead(run: Run) -> Iterator[Seen]:
     for name, dead in run.dead.items():
         if dead.share > MOSTLY and dead.seen >= ENOUGH:
+            milder = "" if dead.share > NEARLY_ALL else "info"
             steps = dead.last - dead.first + 1
             looked = "" if dead.seen >= steps else f" (of which {dead.seen} were examined)"
             what = (
                 f"{dead.share:.0%} of the units of '{name}' were zero for each of {dead.examples:,} examples in the "
                 f"{steps:,} steps from {dead.first:,} on{looked}"
             )
-            yield Seen(what, name, dead.share)
+            yield Seen(what, name, dead.share, severity=milder)
 
 
 @warning("saturated", AGAINST["saturated"], "nn.init.xavier_normal_(layer.weight)", MOSTLY, GLOROT)
 @_sampled(ENOUGH)
 def _saturated(run: Run, data: MonitorData) -> Iterator[Seen]:
     middle = _middle(data.activation_saturated)
+    begun = _middle(data.activation_saturated[:2])
     for at, share in enumerate(middle):
-        if share > MOSTLY:
+        is_output = at == len(middle) - 1  # an output near its bound may be right, if it began elsewhere
+        if share > MOSTLY and not (is_output and begun[at] <= MOSTLY):
             what = (
                 f"{share:.0%} of the outputs of '{data.activations[at]}' lie close to a bound, where the slope is "
                 "nearly 0"
@@ -393,9 +435,15 @@ def _unshuffled(run: Run) -> Iterator[Seen]:
     known = [labels for _, labels in run.labels if labels.count >= 16 and 2 * labels.distinct <= labels.count]
     if len(known) < 3 or not all(labels.ordered for labels in known):
         return
+    if all(np.array_equal(labels.values, known[0].values) for labels in known) and known[0].distinct > 1:
+        return  # all the data in each step
     alike = sum(labels.distinct == 1 for labels in known)
     what = "each batch has the labels of one class" if alike == len(known) else "the labels of each batch come in order"
     yield Seen(f"{what}, in all {len(known)} sampled steps: the data are not shuffled", run.calls.line("loss"))
+
+
+def _at(line: str) -> str:
+    return f" at {line}" if line else ""
 
 
 RULES = rules_of(globals())

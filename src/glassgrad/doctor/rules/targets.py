@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.doctor.graphs.graph import VIEWS, Constant, Graph, Op
+from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Constant, Graph, Op
 from glassgrad.doctor.library import words
+from glassgrad.doctor.rules.layers import LINEAR
 from glassgrad.doctor.rules.rule import Seen, error, info, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -20,9 +21,17 @@ OUTSIDE = 0.05
 """How far targets may lie outside of the range of the output, as a part of the range."""
 LARGE = 100.0
 """A deviation or a mean of targets from which a squared error makes steps that nothing else is made for."""
+LEARNT = 0.02
+"""The loss at the end relative to the first one, below which the size of the targets did no harm."""
 ONE_SIDED, HIGH = 2.0, 20.0
 """Weights of log-probabilities: |mean| / deviation, and the size, above which only their common part is learnt."""
 ENOUGH = 64
+CLOSE = 0.9
+"""The largest output, from which a bound of 1 and not a small layer keeps the outputs there."""
+
+
+def _at(line: str) -> str:
+    return f" at {line}" if line else ""
 
 
 def _line(op: Op) -> str:
@@ -118,6 +127,9 @@ def _out_of_reach(run: Run) -> Iterator[Seen]:
     LARGE,
 )
 def _unnormalised(run: Run) -> Iterator[Seen]:
+    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    if len(curve) > 4 and np.median(curve[-3:, 1]) < LEARNT * curve[0, 1]:
+        return
     for op, _, target in _compared(run.graph):
         size = max(abs(target.mean), target.std)
         if op.name == "mse_loss" and size > LARGE:
@@ -182,6 +194,67 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
         count = sum(labels.count for labels in known)
         what = f"all {count:,} labels of {len(known)} sampled steps are {int(values[0][0])}: there is nothing to tell"
         yield Seen(what, run.calls.line("loss"), 1.0)
+
+
+@warning(
+    "averaged twice",
+    "Leave out the division: the loss is a mean over the batch already, and the rate acts as if it were much smaller.",
+    "loss = F.cross_entropy(logits, targets)  # without / batch_size",
+)
+def _divided_again(run: Run) -> Iterator[Seen]:
+    known = [labels for _, labels in run.labels if labels.classes > 1][:1]
+    if not known or not len(run.losses) or run.losses[0, 0] != 0 or known[0].count < ENOUGH // 4:
+        return
+    if "BFB" in run.calls.sequence or "BB" in run.calls.sequence:
+        return  # a part of several, whose gradients are summed
+    guess, first = math.log(known[0].classes), float(run.losses[0, 1])
+    if 0.7 * guess < first * known[0].count < 1.4 * guess:
+        where = run.calls.line("loss")
+        what = (
+            f"the first loss is {first:.3g}, and a mean over the batch of {known[0].count} would be about {guess:.3g}: "
+            f"the loss{_at(where)} is divided by the size of the batch once more"
+        )
+        yield Seen(what, where, first)
+
+
+@warning(
+    "outputs bounded before cross entropy",
+    "Divide similarities by a temperature such as 0.1, and leave out what bounds the outputs.",
+    "logits = similarity / 0.1",
+)
+def _bounded(run: Run) -> Iterator[Seen]:
+    known = [labels for _, labels in run.labels if math.isfinite(labels.reach)]
+    if len(known) < 6 or run.calls.steps < 50 or known[0].classes < 3:
+        return
+    reach = max(labels.reach for labels in known)
+    graph = run.graph
+    cut = graph is None or any(op.name in {"nll_loss", "log_softmax"} for op in graph.ops)
+    near = sum(labels.reach > CLOSE for labels in known)
+    if reach <= 1.0001 and near >= 0.5 * len(known) and not cut:
+        where = run.calls.line("loss")
+        least = math.log(1 + (known[0].classes - 1) * math.exp(-2))
+        what = (
+            f"the outputs that cross entropy{_at(where)} takes lie between -1 and 1, as cosines do, "
+            f"in all {len(known)} sampled steps: with {known[0].classes} classes the loss cannot fall below {least:.3g}"
+        )
+        yield Seen(what, where, reach)
+
+
+@info(
+    "classes that never come",
+    "Give the last layer one output for each class of the data.",
+    "nn.Linear(width, classes)",
+)
+def _unseen_classes(run: Run) -> Iterator[Seen]:
+    known = [labels for _, labels in run.labels if labels.values is not None and labels.classes > 2]
+    count = sum(labels.count for labels in known)
+    if not known or count < 4 * ENOUGH:
+        return
+    seen = np.unique(np.concatenate([labels.values for labels in known if labels.values is not None]))
+    classes = known[0].classes
+    if len(seen) > 1 and seen[-1] < classes // 4 and len(seen) > seen[-1] // 2 and count > 20 * len(seen):
+        what = f"the output has {classes} classes, and the {count:,} sampled labels go to {int(seen[-1])} only"
+        yield Seen(what, run.calls.line("loss"), float(classes))
 
 
 @info("labels begin at 1", "Number the classes from 0, or keep class 0 for what has no label.", "labels = labels - 1")
@@ -250,6 +323,86 @@ def _mean_first(run: Run) -> Iterator[Seen]:
             )
             yield Seen(what, maker.where or op.where)
             return
+
+
+@info(
+    "classes as numbers",
+    "Classes have no order: give the model one output for each, and use cross entropy.",
+    "nn.Linear(width, classes); loss = F.cross_entropy(logits, labels)",
+)
+def _classes_as_numbers(run: Run) -> Iterator[Seen]:
+    for op, maker, target in _compared(run.graph):
+        several = len(target.shape) > 1 and target.shape[1] > 1
+        if op.name not in _ERRORS - {"subtract"} or several or not target.whole or target.values is None:
+            continue
+        seen = np.unique(target.values)
+        counted = len(seen) > 2 and seen[0] == 0 and np.array_equal(seen, np.arange(len(seen)))
+        if counted and target.values.size >= 4 * len(seen) and maker.name in LINEAR:
+            what = (
+                f"the targets of {_line(op)} are the numbers from 0 to {int(seen[-1])}, which look like classes: the "
+                "error takes class 1 for closer to class 2 than to class 5"
+            )
+            yield Seen(what, op.where, float(len(seen)))
+            return
+
+
+@error(
+    "targets of cross entropy do not add up",
+    "Use a sigmoid for each label, with binary_cross_entropy_with_logits.",
+    "loss = F.binary_cross_entropy_with_logits(logits, labels)",
+)
+def _rows(run: Run) -> Iterator[Seen]:
+    for op, maker, target in _compared(run.graph):
+        entropy = op.name == "cross_entropy" or (op.name == "multiply" and maker.name == "log_softmax")
+        shaped = (
+            len(target.shape) == 2 and target.shape[0] != target.shape[1] and target.shape == (op.shape or target.shape)
+        )
+        if entropy and (shaped or op.name == "cross_entropy") and target.whole and target.low >= 0 and target.high <= 1:
+            least, most = target.rows
+            if most > 1:
+                what = (
+                    f"the targets of {_line(op)} have from {least:g} to {most:g} ones in a row: cross entropy takes "
+                    "probabilities that add up to 1, and its softmax lets one label win over the others"
+                )
+                yield Seen(what, op.where, most)
+                return
+
+
+@warning(
+    "target moves with the model",
+    "Compute the target without gradients, best with a copy of the model that is updated more rarely.",
+    "with torch.no_grad(): target = reward + gamma * target_model(next_state).amax(1)",
+    source="Mnih et al. (2015), Human-level control through deep reinforcement learning",
+)
+def _moving(run: Run) -> Iterator[Seen]:
+    graph = None if run.parts.strays else run.graph
+    for op in () if graph is None else graph.ops:
+        if graph is None or op.name not in _ERRORS or sum(parent >= 0 for parent in op.parents[:2]) < 2:
+            continue
+        for parent in op.parents[:2]:
+            goal = graph.made_by(parent)
+            value = _bootstrapped(graph, goal)
+            if goal is not None and value is not None:
+                what = (
+                    f"{_line(op)} compares the model with {_line(goal)}, a reward and a value of the next state "
+                    f"({value}) that have gradients too: a step also moves the target towards the prediction"
+                )
+                yield Seen(what, goal.where or op.where)
+                return
+
+
+def _bootstrapped(graph: Graph, op: Op | None) -> str | None:
+    """Return the line of the value in `reward + gamma * value`, both of a batch; None for other ops."""
+    if op is None or op.name != "add" or len(op.parents) < 2:
+        return None
+    given = [at for at, parent in enumerate(op.parents[:2]) if parent == CONSTANT]
+    known = op.shapes[given[0]] if len(given) == 1 else ()
+    if known == () or not op.shape or op.shape[0] < 4:
+        return None
+    value = graph.made_by(op.parents[1 - given[0]])
+    if value is None or value.name != "multiply" or CONSTANT not in value.parents[:2]:
+        return None
+    return _line(value)
 
 
 RULES = rules_of(globals())

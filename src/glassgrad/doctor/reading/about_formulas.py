@@ -1,0 +1,130 @@
+"""Rules about attention, schedules and counters that are written nearly right."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.iterations import trainings
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import Program, argument, constant
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.values import end, library_name, op
+
+_TERM = re.compile(r"(^|_)(loss|penalty|kl|kld|reg|bce|mse)(_|\d|$)|loss$", re.IGNORECASE)
+_REPORTED = re.compile(r"val|test|eval|held|train|log|avg|mean|running|total|epoch|best|prev|last|hist", re.IGNORECASE)
+_SCALE = re.compile(r"scal|sqrt|temper|d_k|dim|\*\* -?0\.5", re.IGNORECASE)
+_RISES = re.compile(r"acc|score|f1|auc|dice|iou|reward|correct|precision|recall|map(_|$)", re.IGNORECASE)
+_FALLS = re.compile(r"loss|error|mse|mae|perplexity|ppl", re.IGNORECASE)
+_COUNTS = re.compile(r"count|freq|n_per|per_class|num_", re.IGNORECASE)
+
+
+@reads("loss term never used")
+def _left_out(program: Program) -> Iterator[Spot]:
+    """Find a term that an iteration computes with a call, while nothing in its function reads it."""
+    for one in trainings(program):
+        around = program.function(one.node) or program.tree
+        read = {node.id for node in ast.walk(around) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        for node in ast.walk(one.node):
+            target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+            if not isinstance(target, ast.Name) or not isinstance(node, ast.Assign):
+                continue
+            computed = isinstance(node.value, ast.Call | ast.BinOp)
+            number = isinstance(node.value, ast.Call) and _method(node.value) in {"item", "detach", "tolist", "cpu"}
+            before = any(node.lineno < event.node.lineno for event in one.own("backward") if not event.chain)
+            if computed and before and not number and _is_term(program, node, target.id) and target.id not in read:
+                yield spot(node, name=target.id, text=shown(node))
+
+
+def _is_term(program: Program, node: ast.Assign, name: str) -> bool:
+    """Tell whether a variable is called as a term of a loss, and is none of a validation."""
+    blocks = [one for one in program.outward(node) if isinstance(one, ast.With)]
+    resting = any("no_grad" in ast.unparse(item) for one in blocks for item in one.items)
+    return bool(_TERM.search(name)) and not _REPORTED.search(name) and not resting
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+@reads("mask behind the softmax")
+def _masked_late(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        if _method(call) not in {"masked_fill", "masked_fill_"} or len(call.args) < 2:
+            continue
+        assert isinstance(call.func, ast.Attribute)
+        made = end(program, call.func.value)
+        filler = ast.unparse(call.args[1])
+        if made is not None and made.op == "softmax" and ("inf" in filler or re.search(r"-1?e|-\d{3}|min", filler)):
+            yield spot(call, made.node, text=shown(call))
+
+
+@reads("scaled behind the softmax")
+def _scaled_late(program: Program) -> Iterator[Spot]:
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
+            continue
+        made = op(program, node.left)[0] if isinstance(node.left, ast.Call) else ""
+        if made == "softmax" and _SCALE.search(ast.unparse(node.right)) and program.owner(node) is not None:
+            yield spot(node, text=shown(node))
+
+
+@reads("plateau in the wrong mode")
+def _wrong_mode(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        if library_name(program, call) != "ReduceLROnPlateau":
+            continue
+        mode = argument(call, "mode", 1)
+        rises = constant(mode) == "max"
+        if mode is not None and constant(mode) not in {"min", "max"}:
+            continue
+        statement = program.parents.get(call)
+        name = ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+        for step in program.calls:
+            mine = (
+                isinstance(step.func, ast.Attribute)
+                and step.func.attr == "step"
+                and ast.unparse(step.func.value) == name
+            )
+            given = ast.unparse(step.args[0]) if mine and step.args else ""
+            wrong = _FALLS.search(given) if rises else _RISES.search(given) and not _FALLS.search(given)
+            if name and given and wrong:
+                wanted = "min" if rises else "max"
+                how = "grows" if rises else "falls"
+                yield spot(call, step, given=given, how=how, remedy=f"ReduceLROnPlateau(optimizer, mode='{wanted}')")
+
+
+@reads("step in the wrong rounds")
+def _wrong_rounds(program: Program) -> Iterator[Spot]:
+    """Find `if step % n:` around a step: it is true in all rounds but those that end an accumulation."""
+    for one in trainings(program):
+        for event in one.of("step"):
+            around = next((node for node in program.outward(event.node) if isinstance(node, ast.If)), None)
+            test = around.test if around is not None else None
+            if (
+                isinstance(test, ast.Compare)
+                and isinstance(test.ops[0], ast.NotEq)
+                and constant(test.comparators[0]) == 0
+            ):
+                test = test.left
+            inside = around is not None and any(node is event.node for part in around.body for node in ast.walk(part))
+            if inside and isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod) and around is not None:
+                yield spot(around.test, event.node, text=shown(around.test))
+
+
+@reads("class weights favour the frequent")
+def _favoured(program: Program) -> Iterator[Spot]:
+    """Find `weight=counts / counts.sum()`: the shares of the classes instead of their inverse."""
+    for call in program.calls:
+        name = last(program.names.full(call.func))
+        given = argument(call, "weight", 0 if name == "CrossEntropyLoss" else 2) if "ross" in name else None
+        bound = program.bound(given) if isinstance(given, ast.Name) else None
+        value = bound.value if bound is not None and bound.item is None else given
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+            above, below = ast.unparse(value.left), ast.unparse(value.right)
+            if below in {f"{above}.sum()", f"sum({above})", f"len({above})"} and _COUNTS.search(above):
+                yield spot(value, call, text=shown(value), remedy=f"weight={above}.sum() / (len({above}) * {above})")
+
+
+RULES = rules_of(globals())

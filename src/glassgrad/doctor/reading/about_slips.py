@@ -1,0 +1,284 @@
+"""Rules about slips: values that nothing uses, loops that end too early, and signs that stand for another one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.iterations import Iteration, trainings
+from glassgrad.doctor.reading.program import Function, Program, argument, constant, is_given
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.values import inside, layer, library_name, mentions
+
+_MASKS = re.compile(r"^(dones?|terminals?|terminated|is_done|not_done|\w*mask\w*)(_batch|s|_b)?$", re.IGNORECASE)
+_REWARD = re.compile(r"^(r|rew|rewards?)(_batch|_b|s)?$", re.IGNORECASE)
+_KEPT = re.compile(r"best|snapshot|saved|checkpoint|backup|before|old|initial|original", re.IGNORECASE)
+_SHORTCUT = re.compile(r"^(resid|identity|shortcut|skip)")
+_COPIES = re.compile(r"deepcopy|clone|copy\(")
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Return the variables that an expression or a statement reads."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+
+def _single(node: ast.stmt) -> str:
+    """Return the only variable that a statement sets as a whole; empty if it sets another thing."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
+
+
+# --- values that nothing uses ---
+
+
+@reads("result never used")
+def _unused(program: Program) -> Iterator[Spot]:
+    """Find what a `forward` computes with a layer and sets anew before anything reads it."""
+    for owner in program.modules():
+        forward = owner.methods.get("forward")
+        if forward is not None:
+            yield from _unread(forward)
+        for body in _blocks(forward) if forward is not None else ():
+            for at, statement in enumerate(body):
+                name = _single(statement)
+                if name and isinstance(statement, ast.Assign) and _is_computed(program, statement.value):
+                    later = _set_anew(body[at + 1 :], name)
+                    if later is not None:
+                        what = f"{shown(later)} sets {name} anew before anything reads it"
+                        yield spot(later, statement, text=shown(statement), what=what)
+
+
+def _unread(forward: Function) -> Iterator[Spot]:
+    """Find `residual = x` that nothing adds again."""
+    for node in ast.walk(forward):
+        kept = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and _SHORTCUT.search(_single(node))
+        if kept and isinstance(node, ast.Assign) and _single(node) not in _names(forward):
+            yield spot(node, text=shown(node), what=f"nothing adds {_single(node)} to a result")
+
+
+def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(function):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                yield block
+
+
+def _is_computed(program: Program, value: ast.expr) -> bool:
+    """Tell whether a value is the result of a layer of the module, or a sum with one."""
+    calls = [one for one in ast.walk(value) if isinstance(one, ast.Call)]
+    layers = any(ast.unparse(one.func).startswith("self.") or layer(program, one.func) is not None for one in calls)
+    return layers or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add))
+
+
+def _set_anew(body: list[ast.stmt], name: str) -> ast.stmt | None:
+    """Return the statement that sets a variable anew, if none before it and not itself reads the variable."""
+    for statement in body:
+        if name in _names(statement):
+            return None
+        if _single(statement) == name:
+            return statement
+        if not isinstance(statement, ast.Assign | ast.Expr | ast.AnnAssign | ast.AugAssign | ast.Assert):
+            return None  # a branch or a loop may set it or not
+    return None
+
+
+@reads("mask never used")
+def _mask(program: Program) -> Iterator[Spot]:
+    """Find a mask, or the ends of episodes, that a step takes out of its batch and that nothing reads."""
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if not isinstance(target, ast.Tuple) or not isinstance(node, ast.Assign):
+            continue
+        around = program.function(node) or program.tree
+        if not _learns(around):
+            continue
+        for one in target.elts:
+            mine = isinstance(one, ast.Name) and _MASKS.match(one.id) and one.id not in _names(around)
+            others = [other.id for other in target.elts if isinstance(other, ast.Name)]
+            used = "mask" in getattr(one, "id", "") or any(
+                _REWARD.match(name) and name in _names(around) for name in others
+            )
+            if mine and used and isinstance(one, ast.Name):
+                yield spot(node, name=one.id)
+
+
+def _learns(around: ast.AST) -> bool:
+    """Tell whether a function or a script holds a backward pass."""
+    return any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(around))
+
+
+@reads("loss overwritten")
+def _overwritten(program: Program) -> Iterator[Spot]:
+    """Find a loss that an inner loop sets in each round, while the backward pass stands behind the loop."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            if event.chain or not event.receiver.isidentifier():
+                continue
+            for loop in _inner_loops(program, one, event.node):
+                yield from _last_only(loop, event.receiver, event.node)
+
+
+def _inner_loops(program: Program, one: Iteration, backward: ast.expr) -> Iterator[ast.For]:
+    """Yield the loops before a backward pass in its own block."""
+    body = getattr(program.parents.get(program.statement(backward)), "body", [])
+    line = program.statement(backward).lineno
+    yield from (node for node in body if isinstance(node, ast.For) and node.lineno < line and node is not one.node)
+
+
+def _last_only(loop: ast.For, name: str, backward: ast.expr) -> Iterator[Spot]:
+    setting = [one for one in loop.body if _single(one) == name]
+    if len(setting) != 1 or len(setting) != sum(_single(one) == name for one in _statements(loop)):
+        return
+    read = any(name in _names(one) for one in loop.body)
+    computed = isinstance(setting[0], ast.Assign) and isinstance(setting[0].value, ast.Call | ast.BinOp)
+    if not read and computed:
+        yield spot(setting[0], backward, name=name)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    yield from (one for one in ast.walk(node) if isinstance(one, ast.stmt))
+
+
+# --- loops ---
+
+
+@reads("loop ends in its first round")
+def _first_round(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        body = one.node.body
+        ends = body[-1] if isinstance(one.node, ast.For) else None
+        goes_on = any(isinstance(node, ast.Continue) for node in ast.walk(one.node))
+        if isinstance(ends, ast.Return) and not goes_on and one.own("step"):
+            yield spot(ends, text=shown(ends, 30))
+
+
+@reads("same batch in each step")
+def _same_batch(program: Program) -> Iterator[Spot]:
+    """Find `next(iter(loader))` in a loop that trains, if the loader has a fixed order."""
+    for one in trainings(program):
+        for call in ast.walk(one.node):
+            loader = _began_anew(call)
+            bound = program.bound(loader) if loader is not None else None
+            made = bound.value if bound is not None else None
+            if not isinstance(made, ast.Call) or library_name(program, made) != "DataLoader":
+                continue
+            shuffle = argument(made, "shuffle", 2)
+            fixed = (shuffle is None or constant(shuffle) is False) and not is_given(made, "sampler", 3)
+            if fixed and not is_given(made, "batch_sampler", 4) and isinstance(call, ast.Call):
+                yield spot(call, made, text=shown(call))
+
+
+def _began_anew(node: ast.AST) -> ast.Name | None:
+    """Return the loader of `next(iter(loader))`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next" and node.args:
+        inner = node.args[0]
+        known = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "iter"
+        if known and isinstance(inner, ast.Call) and inner.args and isinstance(inner.args[0], ast.Name):
+            return inner.args[0]
+    return None
+
+
+# --- signs and names ---
+
+
+@reads("sign instead of a sum")
+def _sign(program: Program) -> Iterator[Spot]:
+    """Find `loss =+ term`, which sets the loss to the term."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.lineno != node.value.lineno:
+            continue
+        first: ast.expr = node.value
+        while isinstance(first, ast.BinOp):
+            first = first.left
+        plus = isinstance(first, ast.UnaryOp) and isinstance(first.op, ast.UAdd)
+        between = node.value.col_offset - (node.targets[0].end_col_offset or 0)
+        if plus and isinstance(first, ast.UnaryOp) and between <= 2:
+            name = ast.unparse(node.targets[0])
+            yield spot(node, name=name, remedy=f"{name} += {shown(node.value, 50).removeprefix('+')}")
+
+
+@reads("added to itself")
+def _doubled(program: Program) -> Iterator[Spot]:
+    """Find `x = x + x` in a `forward`, where a residual connection adds what came before the layer."""
+    for node in program.nodes:
+        owner = program.owner(node)
+        if (
+            owner is None
+            or not owner.is_module
+            or not isinstance(node, ast.stmt)
+            or not inside(program, node, "forward")
+        ):
+            continue
+        value = node.value if isinstance(node, ast.Assign | ast.AugAssign | ast.Return) else None
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
+            same = isinstance(value, ast.Name) and value.id == node.target.id
+        else:
+            added = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)
+            same = added and isinstance(value, ast.BinOp) and _is_name_twice(value)
+        if same:
+            yield spot(node, text=shown(node))
+
+
+def _is_name_twice(value: ast.BinOp) -> bool:
+    both = isinstance(value.left, ast.Name) and isinstance(value.right, ast.Name)
+    return both and ast.unparse(value.left) == ast.unparse(value.right)
+
+
+@reads("weights kept by reference")
+def _kept(program: Program) -> Iterator[Spot]:
+    """Find `best = model.state_dict()` in a loop, whose tensors the next steps change, and which is loaded later."""
+    loaded = {ast.unparse(one.args[0]) for one in program.calls if _method(one) == "load_state_dict" and one.args}
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target, value = ast.unparse(node.targets[0]), node.value
+        again = program.loops(node) or isinstance(node.targets[0], ast.Attribute)
+        if not again or _COPIES.search(ast.unparse(value)):
+            continue
+        if (
+            isinstance(value, ast.Call)
+            and _method(value) == "state_dict"
+            and (target in loaded or _returned(program, node))
+        ):
+            yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({shown(value, 40)})")
+        elif isinstance(value, ast.Name) and re.search("best", target) and _is_trained(program, value):
+            yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({value.id})")
+
+
+def _returned(program: Program, node: ast.Assign) -> bool:
+    """Tell whether a function gives back what a statement sets, under a name that says it is kept."""
+    function, name = program.function(node), ast.unparse(node.targets[0])
+    given = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)] if function is not None else []
+    return bool(_KEPT.search(name)) and any(one is not None and mentions(one, name) for one in given)
+
+
+def _is_trained(program: Program, name: ast.Name) -> bool:
+    """Tell whether a variable holds a module of the script."""
+    return layer(program, name) is not None
+
+
+def _method(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+@reads("argmax over all axes")
+def _whole_argmax(program: Program) -> Iterator[Spot]:
+    """Find `(argmax(x) == y).sum()`: without an axis the answer is one place of the whole table."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq):
+            continue
+        outer = program.parents.get(node)
+        counted = isinstance(outer, ast.Attribute) and outer.attr in {"sum", "float", "mean", "double", "to", "type"}
+        for one in (node.left, node.comparators[0]) if counted else ():
+            method = isinstance(one, ast.Call) and _method(one) == "argmax" and not program.names.full(one.func)
+            function = isinstance(one, ast.Call) and program.names.full(one.func) == "torch.argmax"
+            place = 1 if function else 0
+            if not (method or function) or not isinstance(one, ast.Call) or is_given(one, "axis"):
+                continue
+            if not is_given(one, "dim", place):
+                yield spot(one, node, text=shown(one), remedy=f"{shown(one)[:-1]}{', ' if one.args else ''}dim=1)")
+
+
+RULES = rules_of(globals())

@@ -1,0 +1,106 @@
+"""Rules about losses that are ratios of overlaps, such as Dice and intersection over union."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph, Op
+from glassgrad.doctor.library import words
+from glassgrad.doctor.rules.layers import LINEAR
+from glassgrad.doctor.rules.rule import Seen, error, rules_of
+from glassgrad.doctor.run import Run
+
+_SUMS = words("sum mean add multiply")
+
+
+def _line(op: Op) -> str:
+    return f"{op.name} at {op.where}" if op.where else op.name
+
+
+def _overlap(graph: Graph, number: int) -> Op | None:
+    """Return the product of outputs and a target of zeros and ones whose sum a value is; None for other values."""
+    for _ in range(10):
+        op = graph.made_by(number)
+        if op is None:
+            return None
+        target = op.constant
+        if op.name == "add" and _raw(graph, op):
+            return None
+        if op.name == "multiply" and target is not None and target.shape == op.shape and len(op.shape) > 0:
+            return op if target.whole and target.low >= 0 and target.high <= 1 else None
+        tracked = [parent for parent in op.parents if parent >= 0]
+        if op.name not in _SUMS or len(tracked) != 1:
+            return None
+        number = tracked[0]
+    return None
+
+
+def _ratios(graph: Graph | None) -> Iterator[tuple[int, Op, Op]]:
+    """Yield the number of a division of two tracked values, the op itself, and the overlap above its line."""
+    for at, op in enumerate(graph.ops) if graph is not None else ():
+        if op.name == "divide" and len(op.parents) > 1 and min(op.parents[:2]) >= 0 and graph is not None:
+            product = _overlap(graph, op.parents[0])
+            if product is not None:
+                yield at, op, product
+
+
+def _raw(graph: Graph, maker: Op) -> bool:
+    """Tell whether an op is the last of a linear layer, or adds its bias."""
+    if maker.name in LINEAR:
+        return True
+    inner = [graph.made_by(parent) for parent in maker.parents] if maker.name == "add" else []
+    return any(one is not None and one.name in LINEAR and LEAF in one.parents for one in inner)
+
+
+@error(
+    "loss of raw outputs",
+    "Apply a sigmoid, or a softmax over the classes, before the products and sums.",
+    "probabilities = torch.sigmoid(logits)",
+)
+def _of_raw(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    for _, op, product in _ratios(graph):
+        made = [
+            maker
+            for parent in product.parents[:2]
+            if graph is not None and (maker := graph.made_by(parent)) is not None
+        ]
+        for maker in made:
+            if graph is not None and _raw(graph, maker):
+                what = (
+                    f"{_line(product)} multiplies raw outputs of {_line(maker)} with targets of 0 and 1, and "
+                    f"{_line(op)} divides by their sum: they may be negative, and their sum may be 0"
+                )
+                yield Seen(what, product.where or op.where)
+                return
+
+
+@error("sign of the loss turned", "Subtract the overlap from 1.", "loss = 1 - dice")
+def _agreement(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    for at, op, product in _ratios(graph):
+        if graph is not None and _rises_with(graph, at):
+            what = (
+                f"{_line(op)} is the share in which outputs and targets agree ({_line(product)}), and the loss grows "
+                "with it: training makes them agree less"
+            )
+            yield Seen(what, run.calls.line("loss") or op.where)
+            return
+
+
+def _rises_with(graph: Graph, wanted: int) -> bool:
+    """Tell whether the loss is a mean or a sum of an op, with nothing between that could turn its sign."""
+    number = graph.loss
+    while number >= 0 and number != wanted:
+        op = graph.ops[number]
+        tracked = [parent for parent in op.parents if parent >= 0]
+        by_number = op.name in {"multiply", "divide"} and op.factor > 0
+        if op.name not in VIEWS | {"mean", "sum"} and not by_number:
+            return False
+        if len(tracked) != 1:
+            return False
+        number = tracked[0]
+    return number == wanted
+
+
+RULES = rules_of(globals())

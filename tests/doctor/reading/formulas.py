@@ -1,0 +1,85 @@
+"""Attention, schedules and counters that are written nearly right."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.case import Case
+
+_ATTENTION = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.scale = nn.Linear(8, 8), nn.Linear(8, 8), 8 ** -0.5
+    def forward(self, x, mask):
+        scores = self.q(x) @ self.k(x).transpose(1, 2)
+"""
+_STEPS = """
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+CASES = (
+    Case(
+        "loss term never used",
+        _STEPS
+        + """
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    edge_loss = F.mse_loss(model(edge), wanted)  #!
+    loss.backward()
+    optimizer.step()
+""",
+        (("    loss.backward", "    loss = loss + edge_loss\n    loss.backward"),),
+    ),
+    Case(
+        "mask behind the softmax",
+        _ATTENTION
+        + """
+        weights = torch.softmax(scores, -1)
+        weights = weights.masked_fill(mask, float("-inf"))  #!
+        return weights @ x
+""",
+        (("weights.masked_fill(mask, float(", "weights.masked_fill(mask, abs(0.0) * int("), ('"-inf"', '"1"')),
+    ),
+    Case(
+        "scaled behind the softmax",
+        _ATTENTION
+        + """
+        weights = torch.softmax(scores, -1) * self.scale  #!
+        return weights @ x
+""",
+        (("torch.softmax(scores, -1) * self.scale", "torch.softmax(scores * self.scale, -1)"),),
+    ),
+    Case(
+        "plateau in the wrong mode",
+        _STEPS
+        + """
+plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=2)  #!
+for epoch in range(9):
+    accuracy = train(model)
+    plateau.step(accuracy)
+""",
+        (("patience=2", 'mode="max", patience=2'),),
+    ),
+    Case(
+        "step in the wrong rounds",
+        _STEPS
+        + """
+for at, (x, y) in enumerate(batches):
+    (F.cross_entropy(model(x), y) / 4).backward()
+    if at % 4:  #!
+        optimizer.step()
+        optimizer.zero_grad()
+""",
+        (("if at % 4:", "if at % 4 == 3:"),),
+    ),
+    Case(
+        "class weights favour the frequent",
+        """
+counts = torch.bincount(labels).float()
+weights = counts / counts.sum()  #!
+criterion = nn.CrossEntropyLoss(weight=weights)
+""",
+        (("counts / counts.sum()", "counts.sum() / counts"),),
+    ),
+)

@@ -1,0 +1,146 @@
+"""Values that nothing uses, loops that end too early, and signs that stand for another one."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.case import LOOP, Case
+
+_BLOCK = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.drop = nn.Linear(4, 4), nn.Dropout(0.1)
+    def forward(self, x):
+"""
+_TRAINED = """
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+CASES = (
+    Case(
+        "result never used",
+        _BLOCK
+        + """
+        out = self.layer(x)
+        out = out + x
+        out = self.drop(x)  #!
+        return out
+""",
+        (("self.drop(x)", "self.drop(out)"),),
+    ),
+    Case(
+        "result never used",
+        _BLOCK
+        + """
+        residual = x  #!
+        out = self.layer(x)
+        return self.drop(out)
+""",
+        (("self.drop(out)", "self.drop(out) + residual"),),
+    ),
+    Case(
+        "mask never used",
+        """
+def learn():
+    state, reward, following, done = memory.sample(32)  #!
+    target = reward + 0.9 * value(following).amax(1).detach()
+    loss = F.mse_loss(value(state).amax(1), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("0.9 * value", "(1 - done) * 0.9 * value"),),
+    ),
+    Case(
+        "loss overwritten",
+        _TRAINED
+        + """
+for x, targets in batches:
+    loss = 0.0
+    for head, target in zip(heads, targets):
+        loss = F.cross_entropy(head(model(x)), target)  #!
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("loss = F.cross", "loss = loss + F.cross"),),
+    ),
+    Case(
+        "loop ends in its first round",
+        _TRAINED
+        + """
+def epoch(batches):
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()  #!
+""",
+        (("        return", "    return"),),
+    ),
+    Case(
+        "same batch in each step",
+        _TRAINED
+        + """
+from torch.utils.data import DataLoader
+loader = DataLoader(pairs, batch_size=32)
+for step in range(100):
+    x, y = next(iter(loader))  #!
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+""",
+        (("batch_size=32", "batch_size=32, shuffle=True"),),
+    ),
+    Case(
+        "sign instead of a sum",
+        """
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss =+ 0.1 * penalty(model)  #!
+    loss.backward()
+    optimizer.step()
+""",
+        (("=+", "+="),),
+    ),
+    Case(
+        "added to itself",
+        _BLOCK
+        + """
+        x = self.layer(x)
+        x = x + x  #!
+        return self.drop(x)
+""",
+        (("x = self.layer(x)\n        x = x + x", "y = self.layer(x)\n        x = x + y"),),
+    ),
+    Case(
+        "weights kept by reference",
+        _TRAINED
+        + """
+for epoch in range(9):
+    train(model)
+    if score(model) > highest:
+        best = model.state_dict()  #!
+model.load_state_dict(best)
+""",
+        (("model.state_dict()", "copy.deepcopy(model.state_dict())"),),
+    ),
+    Case(
+        "weights kept by reference",
+        _TRAINED
+        + """
+for epoch in range(9):
+    train(model)
+    if score(model) > highest:
+        best_model = model  #!
+""",
+        (("= model\n", "= copy.deepcopy(model)\n"),),
+    ),
+    Case(
+        "argmax over all axes",
+        _TRAINED + LOOP + "    right += (torch.argmax(model(x)) == y).sum().item()  #!\n",
+        (("argmax(model(x))", "argmax(model(x), dim=1)"),),
+    ),
+)

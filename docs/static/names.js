@@ -11,5 +11,13 @@ function asIndexed(word) {
   return MODULES.test(holder) ? `${holder} ${parts.at(-1)}` : parts.at(-1);
 }
 
+// What ends exactly as it was typed comes first: `nn.Linear` before `nn.functional.linear`.
+let ends = [];
+Scorer.score = ([, title, , , score]) => score + (ends.some((end) => title.endsWith(`.${end}`)) ? 20 : 0);
+
 const search = Search.performSearch;
-Search.performSearch = (query) => search(query.trim().split(/\s+/).map(asIndexed).join(" "));
+Search.performSearch = (query) => {
+  const names = query.trim().split(/\s+/).map(asIndexed);
+  ends = names.map((name) => name.replace(" ", "."));
+  search(names.join(" "));
+};

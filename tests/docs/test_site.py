@@ -262,7 +262,7 @@ SEARCHED = {
     "torch.utils.data.DataLoader": "api/glassgrad.utils.data.html#glassgrad.utils.data.DataLoader",
     "clip_grad_norm_": "api/glassgrad.nn.utils.html#glassgrad.nn.utils.clip_grad_norm_",
     "torch.nn.utils.clip_grad_norm_": "api/glassgrad.nn.utils.html#glassgrad.nn.utils.clip_grad_norm_",
-    "nn.Linear": "api/glassgrad.nn.html#glassgrad.nn.Linear",
+    "nn.Linear": "api/glassgrad.nn.linear-layers-embeddings-shapes.html#glassgrad.nn.Linear",
     "loss.backward()": "api/glassgrad.tensor.html#glassgrad.Tensor.backward",
     "install": "install.html",
 }

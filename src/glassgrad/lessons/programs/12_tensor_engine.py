@@ -7,10 +7,6 @@ The scalar engine, for arrays: broadcasting, matrix products, the order of the w
 # thousands of objects, and Python would spend its time on them instead of on arithmetic. So the numbers are put into
 # arrays: one object per *array*, one rule per *operation on arrays*. The idea stays the same. What changes fits in
 # 150 lines, and this page is all of them: it is a program, and it trains a network at its end.
-#
-# Three things are new. Arrays of different shapes meet, so a gradient has to return to the shape of its own array. A
-# slope is no longer a single number: a result of 100 entries made from 50 has 5000 slopes, too many to store. Adding
-# gradients costs memory now, so it matters how they are added, and into whose array.
 
 import itertools
 
@@ -18,6 +14,10 @@ import numpy as np
 
 import glassgrad as gg
 
+# Three things are new. Arrays of different shapes meet, so a gradient has to return to the shape of its own array. A
+# slope is no longer a single number: a result of 100 entries made from 50 has 5000 slopes, too many to store. Adding
+# gradients costs memory now, so it matters how they are added, and into whose array.
+#
 # ## Broadcasting, backwards
 #
 # NumPy stretches shapes: in `(4, 3) + (3,)` the row is added to each of the four rows. Going forward, one number was

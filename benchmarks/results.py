@@ -21,6 +21,8 @@ FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "RESULTS.md"
 RECORDED = FOLDER / "recorded"
 README = FOLDER.parent / "README.md"
+COMPARISON = FOLDER.parent / "docs" / "when_to_use_something_else.md"
+SHORT = ("w2", "w3", "w6")  # what the README shows: matrix products, attention, convolutions
 RIVALS = ("PyTorch eager", "torch.compile", "JAX jit")
 HEADER = """# Measured
 
@@ -248,14 +250,15 @@ def write_bars(path: Path = RESULTS, folder: Path = RECORDED) -> None:
     path.write_text(_put(whole, "bars", f"## Bars\n\n{text}\n\n{table}"), encoding="utf-8")
 
 
-def summary_table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+def summary_table(found: Mapping[str, Mapping[str, Mapping[str, float]]], keys: Sequence[str] = ()) -> str:
     """Return each rival's time as a multiple of our compiled step's: smallest and largest over the processors."""
-    rows = [
-        [WORKLOADS[key].title, *(_against_us(name, found[key]) for name in RIVALS)]
-        for key in found
-        if any(name in medians for medians in found[key].values() for name in RIVALS)
-    ]
+    rows = [[WORKLOADS[key].title, *(_band(name, found, [key]) for name in RIVALS)] for key in keys or compared(found)]
     return markdown_table(["a training step", *RIVALS], rows)
+
+
+def compared(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[str]:
+    """Return the workloads that a rival ran."""
+    return [key for key, processors in found.items() if any(_ratios(name, processors) for name in RIVALS)]
 
 
 def spread(ratios: Sequence[float]) -> str:
@@ -264,19 +267,33 @@ def spread(ratios: Sequence[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _against_us(rival: str, by_processor: Mapping[str, Mapping[str, float]]) -> str:
+def _ratios(rival: str, by_processor: Mapping[str, Mapping[str, float]]) -> list[float]:
     ours = "glassgrad compiled"
-    ratios = [medians[rival] / medians[ours] for medians in by_processor.values() if {rival, ours} <= medians.keys()]
+    return [medians[rival] / medians[ours] for medians in by_processor.values() if {rival, ours} <= medians.keys()]
+
+
+def _band(rival: str, found: Mapping[str, Mapping[str, Mapping[str, float]]], keys: Sequence[str]) -> str:
+    ratios = [ratio for key in keys for ratio in _ratios(rival, found[key])]
     return spread(ratios) if ratios else "–"
 
 
-def write_summary(path: Path = README, folder: Path = RECORDED) -> None:
-    """Put the summary into the README."""
+def write_summary(readme: Path = README, page: Path = COMPARISON, folder: Path = RECORDED) -> None:
+    """Put the whole summary into the page that compares libraries, and the rows of `SHORT` into the README."""
     found = recorded_medians(folder)
-    processors = ", ".join(sorted({processor for medians in found.values() for processor in medians}))
-    text = (
-        "The time of PyTorch and JAX, in multiples of glassgrad's compiled step: above 1, glassgrad is faster. From the"
-        f"\nprocessor where it is least to the one where it is most ({processors};\ntwo cores each):"
+    processors = sorted({processor for medians in found.values() for processor in medians})
+    meaning = (
+        "The time of PyTorch and JAX as a multiple of glassgrad's compiled step: above 1, glassgrad is faster.\n"
+        "A band goes from the processor with the smallest ratio to the one with the largest, of"
+        f" {len(processors)} kinds\nfrom AVX2 to AMX, two cores each"
     )
-    block = f"{text}\n\n{summary_table(found)}"
-    path.write_text(_put(path.read_text(encoding="utf-8"), "speed", block), encoding="utf-8")
+    keys = compared(found)
+    eager, jax = _band("PyTorch eager", found, keys), _band("JAX jit", found, keys)
+    bands = f"Over all {len(keys)} measured steps the band is {eager} for PyTorch's eager mode and {jax} for JAX"
+    short = (
+        f"{meaning}:\n\n{summary_table(found, SHORT)}\n\n{bands}: [the whole\n"
+        "table](docs/when_to_use_something_else.md#speed), [every figure with its date and"
+        " command](benchmarks/RESULTS.md)."
+    )
+    whole = f"{bands}.\n\n{meaning}\n({', '.join(processors)}).\n\n{summary_table(found)}"
+    for path, block in ((readme, short), (page, whole)):
+        path.write_text(_put(path.read_text(encoding="utf-8"), "speed", block), encoding="utf-8")

@@ -156,6 +156,20 @@ def test_the_names_that_a_page_recommends_exist(page: str) -> None:
         functools.reduce(getattr, name.split("."), gg)
 
 
+MOST = 10
+GUIDES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "lessons").glob("*.md")])
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_a_page_has_few_sentences_before_its_first_example(page: Path) -> None:
+    """An example is code, a picture or a table."""
+    before = re.split(r"^(?:```|>>> |!\[|\|)", page.read_text(encoding="utf-8"), maxsplit=1, flags=re.MULTILINE)
+    assert len(before) == 2 or page.stem == "index", "no example at all"
+    text = re.sub(r"`[^`]*`|^#.*$", "", before[0], flags=re.MULTILINE)
+    assert len(re.findall(r"[.!?](?=\s|$)", text)) <= MOST
+    assert len(text.split()) <= 20 * MOST
+
+
 def build(out: Path, *only: str) -> None:
     command = [sys.executable, str(ROOT / "docs" / "build.py"), "--out", str(out), *(("--only", *only) if only else ())]
     process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
@@ -237,6 +251,23 @@ def test_pages_in_a_browser(site: Path, size: str) -> None:
         pytest.skip("pages fit and ask for nothing, but axe-core is not there: npm ci in web/")
 
 
+# What is typed into the search, and where one of the first three results has to lead: names as PyTorch's programs write
+# them, and words.
+SEARCHED = {
+    "cross_entropy": "api/glassgrad.nn.functional.html",
+    "torch.nn.functional.cross_entropy": "api/glassgrad.nn.functional.html#glassgrad.nn.functional.cross_entropy",
+    "F.cross_entropy(": "api/glassgrad.nn.functional.html#glassgrad.nn.functional.cross_entropy",
+    "optimizer.zero_grad": "api/glassgrad.optim.html",
+    "DataLoader": "api/glassgrad.utils.data.html#glassgrad.utils.data.DataLoader",
+    "torch.utils.data.DataLoader": "api/glassgrad.utils.data.html#glassgrad.utils.data.DataLoader",
+    "clip_grad_norm_": "api/glassgrad.nn.utils.html#glassgrad.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad_norm_": "api/glassgrad.nn.utils.html#glassgrad.nn.utils.clip_grad_norm_",
+    "nn.Linear": "api/glassgrad.nn.linear-layers-embeddings-shapes.html#glassgrad.nn.Linear",
+    "loss.backward()": "api/glassgrad.tensor.html#glassgrad.Tensor.backward",
+    "install": "install.html",
+}
+
+
 @pytest.mark.slow
 def test_the_search_finds_names_and_words(site: Path) -> None:
     from tests.report import browsing
@@ -246,11 +277,11 @@ def test_the_search_finds_names_and_words(site: Path) -> None:
     with browsing.sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browsing.BROWSER, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
-        for words, first in (("cross_entropy", "api/glassgrad.nn.functional.html"), ("install", "install.html")):
+        for words, first in SEARCHED.items():
             page.goto((site / "search.html").as_uri() + f"?q={words}")
-            page.wait_for_selector("ul.search a")
+            page.wait_for_function("document.querySelector('.search-summary')?.innerText.startsWith('Search finished')")
             places = [link.get_attribute("href") or "" for link in page.query_selector_all("ul.search a")]
-            assert any(place.startswith(first) for place in places[:3]), places[:5]
+            assert any(place.startswith(first) for place in places[:3]), (words, places[:5])
             assert page.query_selector_all("h1")[0].inner_text() == "Search"
             assert not browsing.AXE.is_file() or browsing.violations(page) == []
         browser.close()

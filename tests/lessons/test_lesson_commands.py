@@ -254,4 +254,4 @@ def test_a_notebook_is_judged_by_the_command_and_within(glassgrad, capsys):
     path.write_text(json.dumps(document), encoding="utf-8")
     assert "cell 1, line 2: 1 / 0\nZeroDivisionError" in glassgrad("exercise", 1, "--check", path)[1]
     path.write_text("no notebook", encoding="utf-8")
-    assert "it is no notebook" in glassgrad("exercise", 1, "--check", path)[2]
+    assert "it is neither a notebook" in glassgrad("exercise", 1, "--check", path)[2]

@@ -23,7 +23,9 @@ RESULTS = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")]
 
 
-OURS, TWIN, COMPILED = EXAMPLES
+OURS, COMPILED = EXAMPLES
+TWIN = OURS.replace("glassgrad as torch", "torch").replace("from glassgrad", "from torch")  # as the README says
+COMPARISON = ROOT / "docs" / "when_to_use_something_else.md"
 
 # Whose figures the pages give: `make bench` on a machine of one's own may add another.
 PROCESSORS = ("AMD EPYC Zen 4", "AMD EPYC Zen 5", "Intel Xeon with AMX", "Intel Xeon")
@@ -48,7 +50,7 @@ def losses_of(program: str, library: str, weights: list[np.ndarray] | None) -> t
 
 def test_the_loop_and_its_twin_give_the_same_losses() -> None:
     pytest.importorskip("torch", reason="PyTorch is the twin")
-    assert OURS.replace("glassgrad as torch", "torch").replace("from glassgrad", "from torch") == TWIN
+    assert [a == b for a, b in zip(OURS.splitlines(), TWIN.splitlines(), strict=True)].count(False) == 2
     expected, weights = losses_of(TWIN, "torch", None)
     found, _ = losses_of(OURS, "glassgrad", weights)
     assert len(found) == 100
@@ -76,11 +78,21 @@ def cells(table: str, first: str) -> list[list[str]]:
 def test_tables_of_speed_are_those_of_the_recorded_rounds(tmp_path: Path) -> None:
     assert results.bars_table(results.recorded_times()) in block(RESULTS, "bars")
     found = results.recorded_medians()
-    page = tmp_path / "README.md"
-    page.write_text(README.replace(results.summary_table(found), ""), encoding="utf-8")
-    assert page.read_text(encoding="utf-8") != README
-    results.write_summary(page)
-    assert page.read_text(encoding="utf-8") == README
+    assert results.summary_table(found) in block(COMPARISON.read_text(encoding="utf-8"), "speed")
+    assert "AVX2" in block(README, "speed")
+    pages = [tmp_path / "README.md", tmp_path / "comparison.md"]
+    for page, original in zip(pages, (ROOT / "README.md", COMPARISON), strict=True):
+        page.write_text(re.sub(r"\d", "0", original.read_text(encoding="utf-8")), encoding="utf-8")
+    results.write_summary(*pages)
+    for page, original in zip(pages, (ROOT / "README.md", COMPARISON), strict=True):
+        made, there = (block(path.read_text(encoding="utf-8"), "speed") for path in (page, original))
+        assert made == there, original.name
+
+
+def test_the_readme_fits_two_screens() -> None:
+    """Two screens of 50 lines and 110 columns, without the places of links; a row of a table is one line."""
+    shown = re.sub(r"\]\([^)]*\)", "]", README).splitlines()
+    assert sum(1 if line.startswith("|") else max(-(-len(line) // 110), 1) for line in shown) <= 100
 
 
 @pytest.mark.parametrize("key", results.recorded_medians())

@@ -74,6 +74,13 @@ def test_archives_that_differ_say_where(tmp_path: Path) -> None:
     assert archives._difference(one, other) == "4 and 5 bytes, the first difference at 4"
 
 
+def test_pythons_that_are_not_there_are_named(tmp_path: Path) -> None:
+    said: list[str] = []
+    assert environments.use(tmp_path / "no.whl", ROOT, tmp_path, ["9.98", "9.99t"], said.append) is None
+    (line,) = said
+    assert line.startswith("NOT TRIED under Python 9.98, 9.99t: no such interpreter")
+
+
 def test_builds_differ_in_everything_that_must_not_matter() -> None:
     one, other = archives.CIRCUMSTANCES
     assert one.folder != other.folder

@@ -45,10 +45,9 @@ def use(
 ) -> list[dict[str, Any]] | None:
     """Use the wheel under each version; return what the first environment holds, None if no Python was found."""
     parts = None
-    for version in versions:
-        python = found(version)
+    pythons = {version: found(version) for version in versions}
+    for version, python in pythons.items():
         if python is None:
-            say(f"Python {version}: not found here")
             continue
         environment = room / f"python-{version}"
         try:
@@ -70,6 +69,11 @@ def use(
             told = [text.splitlines()[-1] for part, text in output.items() if part != "inventory"]
             say(f"Python {version}, {setting.name}: " + "; ".join(told))
         shutil.rmtree(environment)
+    if missing := [version for version, python in pythons.items() if python is None]:
+        say(
+            f"NOT TRIED under Python {', '.join(missing)}: no such interpreter was found here. The workflow of the"
+            " release tries them all before it publishes (docs/release.md)."
+        )
     return parts
 
 

@@ -1,4 +1,4 @@
-// Where a run came from: how to make it again, its settings, and the processes and machines that worked on it.
+// The origin of a run: how to repeat it, its settings, and the processes and machines that worked on it.
 
 import { add, clear, copyButton, h, labelled } from "./dom";
 import type { Run, Session } from "./data";
@@ -23,7 +23,7 @@ export class About {
     this.built = run;
     clear(this.body);
     if (run.command) {
-      add(this.body, h("h3", {}, "The same run again"),
+      add(this.body, h("h3", {}, "Repeat this run"),
         h("div", { class: "code" }, h("pre", { tabindex: 0 }, run.command), copyButton(run.command, "the command")));
     }
     if (Object.keys(run.config).length) add(this.body, settings(run));

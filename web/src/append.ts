@@ -1,11 +1,11 @@
-// What was watched while the page was open, put behind what it had: columns of maps and histograms.
+// Append what was watched while the page was open: columns of maps and histograms.
 
 import { unpack, type HistogramKind, type Histograms, type Layers, type Packed } from "./data";
 
-/** Columns beyond which each second one of the older half is dropped. */
+/** With more columns than this, every second one of the older half is dropped. */
 const MOST = 600;
 
-/** Put new samples behind the old ones, in the same objects. */
+/** Append new samples to the old ones, in the same objects. */
 export function appendLayers(old: Layers, news: Layers): void {
   const [before, after] = [unpack(old.steps), unpack(news.steps)];
   const keep = kept(before.length, after.length);

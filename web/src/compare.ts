@@ -1,4 +1,4 @@
-// Several runs as a table: what came out and which settings differ, to sort, to filter, and to choose what is drawn.
+// Several runs as a table of results and of differing settings: sort it, filter it, choose the runs to draw.
 
 import { add, clear, h, labelled } from "./dom";
 import { toNumber, type Num } from "./data";
@@ -130,7 +130,7 @@ function union(lists: string[][]): string[] {
   return [...new Set(lists.flat())];
 }
 
-/** Losses and accuracies, those of examples set aside first; the rest is in the curves. */
+/** Losses and accuracies, validation first; the curves show the rest. */
 function preferred(results: string[]): string[] {
   const rank = (key: string): number =>
     (key.includes("accuracy") ? 0 : key.includes("loss") ? 1 : 2) + (key.startsWith("train") ? 0.5 : 0);

@@ -1,4 +1,4 @@
-// What the log says over the steps: one chart a quantity, the runs over each other.
+// The log over the steps: one chart for each quantity, with every run in it.
 
 import { add, clear, h, labelled, select } from "./dom";
 import { curveOf, type Curve } from "./data";

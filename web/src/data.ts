@@ -1,7 +1,7 @@
-// What the page is given, as src/glassgrad/train/show/run_data.py writes it.
+// The data of the page, as src/glassgrad/train/show/run_data.py writes them.
 
 export interface Packed {
-  /** Numbers that came later, put together with those before. */
+  /** Later numbers, joined with the earlier ones. */
   raw?: Float32Array | Float64Array | Uint16Array;
   f4?: string;
   f8?: string;

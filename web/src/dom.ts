@@ -1,4 +1,4 @@
-// Elements are made with textContent and attributes alone: nothing that comes from a run is ever read as HTML.
+// Elements are made only with textContent and attributes: no text of a run is ever read as HTML.
 
 type Child = Node | string | number | null | undefined | false;
 type Props = Record<string, string | number | boolean | undefined | ((event: Event) => void)>;

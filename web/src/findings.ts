@@ -1,4 +1,4 @@
-// What the doctor says of the runs; each finding opens what it was measured by.
+// The doctor's findings about the runs; each one opens its measurements.
 
 import { add, clear, copyButton, h } from "./dom";
 import { toNumber, type Finding, type Run } from "./data";
@@ -32,7 +32,7 @@ export class Findings {
       for (const finding of findings) this.host.appendChild(this.one(run, finding));
       if (!watched) {
         add(this.host, h("p", { class: "note" }, "Only the losses are known. Train with ", h("code", {}, "--doctor"),
-          " to have gradients and weights looked at."));
+          " to check gradients and weights too."));
       }
     }
   }

@@ -51,7 +51,7 @@ export function heading(name: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** How a run stands, in a word or two, and what ended it if that is known: "failed: the loss became NaN". */
+/** The state of a run in a word or two, with the reason of its end if known: "failed: the loss became NaN". */
 export function stated(state: string): { word: string; reason: string } {
   const at = state.indexOf(": ");
   return at < 0 ? { word: state, reason: "" } : { word: state.slice(0, at), reason: state.slice(at + 2) };

@@ -1,4 +1,4 @@
-// Where the graph of a step is: a page of its own, since it can be larger than all the rest.
+// A link to the graph of a step, which has its own page because it can be larger than all the rest.
 
 import { add, clear, h } from "./dom";
 import type { State } from "./state";
@@ -23,7 +23,7 @@ export class GraphLink {
     this.body.className = run.graph ? "" : "empty";
     if (run.graph) {
       add(this.body, h("a", { href: run.graph, class: "button" }, "Open the graph"),
-        " Every op of the run's next step with its value and gradient, played forward and backward, beside the program and its kernels.");
+        " Every op of the run's next step with its value and gradient: play it forward and backward, beside the program and its kernels.");
     } else {
       const command = run.config["task"] === "trainer" ? "trainer.report()" : `glassgrad report ${run.path}`;
       add(this.body, "Not drawn yet. ", h("code", {}, command), " draws it.");

@@ -1,4 +1,4 @@
-// A map of rows and steps on a canvas, with a cell that the pointer or the arrow keys choose.
+// A map of rows and steps on a canvas; the pointer or the arrow keys choose a cell.
 
 import { clear, freshId, h } from "./dom";
 import { short, whole } from "./format";
@@ -12,7 +12,7 @@ export interface Cells {
   /** "log" and "linear" go from dark to bright; "signed" is pale at zero. */
   scale: "log" | "linear" | "signed";
   rowHeight: number;
-  /** What stands on the axis, and how many rows from the top; the name of each row where nothing is given. */
+  /** Labels of the axis, and their rows from the top; without them, each row shows its name. */
   ticks?: [number, string][];
   unit?: (value: number) => string;
   low?: number;
@@ -262,7 +262,7 @@ export class HeatMap {
   }
 }
 
-/** The end of a name tells layers apart: cut at the front. */
+/** Names of layers differ at the end, so cut them at the front. */
 function fitted(context: CanvasRenderingContext2D, text: string, room: number): string {
   if (context.measureText(text).width <= room) return text;
   let kept = text;

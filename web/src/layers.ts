@@ -1,4 +1,4 @@
-// Layer by layer: a map of any quantity, lines of three that matter, and histograms.
+// Layer by layer: a map of any quantity, lines of the three that matter most, and histograms.
 
 import { add, clear, h, labelled, select } from "./dom";
 import { unpack, type Histograms, type Layers, type Quantity } from "./data";
@@ -186,7 +186,7 @@ class HistogramsView {
     add(
       this.root,
       h("h3", { id: "histograms-title" }, "Histograms over the steps"),
-      h("p", { class: "note" }, "Brighter, the larger the share of the entries; a click chooses the step that is drawn beside."),
+      h("p", { class: "note" }, "The brighter, the larger the share of the entries. Click to choose the step that is drawn beside it."),
       h("div", { class: "controls" }, labelled("histograms of", kind), labelled("layer", this.picker)),
       h("div", { class: "grid wide" }, this.map.root, h("div", {}, this.bars, this.caption)),
     );
@@ -218,7 +218,7 @@ class HistogramsView {
     return Math.abs(value) < 1e-9 * reach ? 0 : value;
   }
 
-  /** Where round numbers stand between both ends, as shares of the way from the lower one; none where it would be cut. */
+  /** Places of round numbers between both ends, as shares of the way from the lower one; none that would be cut off. */
   private ticks(data: Histograms, most: number): [number, string][] {
     const reach = this.reach(data);
     const numbers = roundNumbers(reach, most).filter((value) => Math.abs(value) < 0.95 * reach);

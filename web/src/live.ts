@@ -1,4 +1,4 @@
-// A page that follows its run: asks the server that it came from for what is new, and can ask the run to stop.
+// A page that follows its run: it asks its server for new data, and can ask the run to stop.
 
 import type { Curves } from "./curves";
 import { appendHistograms, appendLayers, lastStep } from "./append";
@@ -11,7 +11,7 @@ export class Live {
   private readonly said = h("output", { "aria-live": "polite" });
   private readonly button = h("button", { type: "button", class: "small", click: () => void this.stop() }, "stop the run");
   private asked = false;
-  /** The last step that was watched when layers were first shown: histograms stay as wide as they were then. */
+  /** The last watched step when layers were first shown: histograms keep their width from then on. */
   private first = 0;
 
   constructor(
@@ -45,7 +45,7 @@ export class Live {
       if (!answer.ok) throw new Error(answer.statusText);
       this.take(run, (await answer.json()) as Changing);
     } catch {
-      this.said.textContent = "The server does not answer: what is shown is the last that it said.";
+      this.said.textContent = "The server does not answer; the page shows its last data.";
     }
     this.later();
   }
@@ -67,7 +67,7 @@ export class Live {
     this.tell();
   }
 
-  /** Put what was watched since behind what is there; the first samples of all are taken as they are. */
+  /** Append the new samples; the very first ones are taken as they are. */
   private watch(run: Run, layers: Layers | null | undefined, histograms: Histograms | null | undefined): void {
     if (!layers) return;
     if (!run.layers) {
@@ -101,7 +101,7 @@ export class Live {
     this.tell();
     if (!this.asked) {
       clear(this.said);
-      this.said.textContent = "The run could not be asked to stop.";
+      this.said.textContent = "The request to stop did not reach the run.";
     }
   }
 }

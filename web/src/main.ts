@@ -1,4 +1,4 @@
-// The page of `glassgrad report`: its parts, put together from the data that stands in the document.
+// The page of `glassgrad report`: its parts, built from the data in the document.
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";

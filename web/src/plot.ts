@@ -12,7 +12,7 @@ export interface Line {
   y: number[];
   dash?: number[];
   dots?: boolean;
-  /** Smooth it, and show what was smoothed behind it. */
+  /** Smooth the line, and show the original behind it. */
   smooth?: boolean;
 }
 
@@ -164,7 +164,7 @@ export class Plot {
             if (key !== "x") return;
             const xs = chart.data[0];
             const { min, max } = chart.scales["x"] ?? {};
-            // Around a single point the scale is wider than what there is.
+            // Around a single point the scale is wider than the data.
             this.zoomed = (min ?? 0) > (xs[0] ?? 0) || (max ?? 0) < (xs[xs.length - 1] ?? 0);
           },
         ],
@@ -265,7 +265,7 @@ export class Plot {
   }
 }
 
-/** Where a log axis has its lines: powers of ten, and 2 and 5 times them where there are few. */
+/** The grid lines of a log axis: powers of ten, and 2 and 5 times them if there are few. */
 function powers(chart: uPlot, _axis: number, low: number, high: number): number[] {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   const room = Math.max(Math.floor(chart.height / 40), 3);
@@ -278,7 +278,7 @@ function powers(chart: uPlot, _axis: number, low: number, high: number): number[
   return found.filter((value) => value >= low && value <= high);
 }
 
-/** Several points at one place become the last of them; uPlot wants places that rise. */
+/** Keep the last of several points at one place; uPlot needs places that rise. */
 function collapse(x: number[], y: (number | null)[]): { x: number[]; y: (number | null)[] } {
   const found = { x: [] as number[], y: [] as (number | null)[] };
   for (let i = 0; i < x.length; i++) {

@@ -1,4 +1,4 @@
-// What the model puts out, or gets wrong.
+// Outputs of the model, or its mistakes.
 
 import { add, clear, h } from "./dom";
 import type { SampleImage, Samples } from "./data";
@@ -22,7 +22,7 @@ export class SamplesView {
     if (this.built === samples && this.body.firstChild) return;
     this.built = samples;
     clear(this.body);
-    if (!samples) add(this.body, h("p", { class: "empty" }, "No samples were kept: they are texts that a model makes up, or what a classifier gets wrong."));
+    if (!samples) add(this.body, h("p", { class: "empty" }, "No samples were kept. Samples are texts that a model generates, or mistakes of a classifier."));
     else add(this.body, h("p", {}, samples.title), samples.texts ? texts(samples.texts) : images(samples));
   }
 }

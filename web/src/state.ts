@@ -1,4 +1,4 @@
-// Which runs there are, which are shown, and which one the parts about a single run look at.
+// The runs, the ones that are shown, and the one that the parts about a single run show.
 
 import type { Run } from "./data";
 
@@ -18,7 +18,7 @@ export class State {
     this.focus = this.runs[0];
   }
 
-  /** Have the part about layers show one of a run; set by that part. */
+  /** Show a layer of a run; set by the part about layers. */
   layerShown: (name: string) => void = () => undefined;
 
   /** Draw layers again that have more steps than before; set by the part that draws them. */

@@ -1,4 +1,4 @@
-// What the page of a step is given, as src/glassgrad/base/drawing/step_page.py writes it, and how its nodes hang together.
+// The data of the page of a step, as src/glassgrad/base/drawing/step_page.py writes them, and the links of its nodes.
 
 export interface Numbers {
   text?: string;
@@ -81,7 +81,7 @@ export interface Node extends PlainNode {
   where: string;
   source: string;
   module: string[];
-  /** Edges from what it is made of, and to what is made of it. */
+  /** Edges from its arguments, and to its readers. */
   from: Edge[];
   to: Edge[];
   lines: number[];
@@ -98,7 +98,7 @@ export function isLeaf(node: PlainNode): boolean {
 export class Step {
   readonly nodes: Node[];
   readonly kinds: Map<string, string>;
-  /** What is played: nodes forward, then those with a gradient backward, then what the optimizer does. */
+  /** The moments to play: nodes forward, then those with a gradient backward, then the writes of the optimizer. */
   readonly moments: { node: number; phase: "forward" | "backward" | "update" }[];
 
   constructor(readonly data: StepData) {
@@ -147,7 +147,7 @@ export function key(path: string[]): string {
   return path.join("\u001f");
 }
 
-/** The numbers, or their norm; of integers the range. */
+/** The numbers, or their norm; for integers, the range. */
 export function brief(numbers: Numbers | undefined): string {
   if (!numbers) return "";
   if (numbers.text) return numbers.text;

@@ -1,4 +1,4 @@
-// What is known of one node: formula, shape, value and gradient with their spread, the user's line, neighbours, kernels.
+// The facts about one node: formula, shape, value and gradient with their spread, the user's line, neighbours, kernels.
 
 import { add, clear, h } from "./dom";
 import { short, whole } from "./format";

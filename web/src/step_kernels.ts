@@ -5,7 +5,7 @@ import { duration, percent } from "./format";
 import type { Kernel, Step } from "./step_data";
 import { series } from "./theme";
 
-/** Rows that are shown at first, those of the kernels that cost most. */
+/** The number of rows at first: those of the most expensive kernels. */
 const MOST = 60;
 
 export class KernelsView {
@@ -75,7 +75,7 @@ export class KernelsView {
     }
   }
 
-  /** How much of all a kernel costs, in the first unit that is known. */
+  /** The share of a kernel in the whole cost, in the first known unit. */
   get costs(): number[] {
     return (this.step.data.kernels ?? []).map(cost);
   }

@@ -1,7 +1,7 @@
-// Where boxes stand: each level of modules by itself, with dagre, when it is first seen.
+// The places of boxes: dagre lays out each level of modules by itself, when it is first shown.
 //
-// An open module is one large box to the level around it. What goes in or out of it passes a port, a point of its
-// upper or lower edge, so that lines join. Parameters and constants stand in each level where they are read.
+// An open module is one large box to the level around it. Values enter and leave it through ports, points of its
+// upper or lower edge, so that lines join. Parameters and constants stand in each level that reads them.
 
 import dagre from "@dagrejs/dagre";
 import { brief, isLeaf, key, named, typed, type Edge, type Node, type Step } from "./step_data";
@@ -41,7 +41,7 @@ type Graph = InstanceType<typeof dagre.graphlib.Graph>;
 const MARGIN = 16;
 const HEAD = 26;
 const PORTS = 10;
-/** A parameter that more ops of one level read stands beside each of them, as lines to all would cross everything. */
+/** A parameter that several ops of a level read is drawn beside each of them: lines to all would cross everything. */
 const READERS = 3;
 const CHARACTER = 6.7;
 const LONGEST = 34;
@@ -72,7 +72,7 @@ export class Layouts {
     return this.open.has(key(path));
   }
 
-  /** Open or shut a module; what is around it has to be laid out anew. */
+  /** Open or shut a module; the levels around it need a new layout. */
   set(path: string[], open: boolean): void {
     if (open) this.open.add(key(path));
     else this.open.delete(key(path));
@@ -174,7 +174,7 @@ export class Layouts {
     return this.finished(path, graph, made, joined, ports);
   }
 
-  /** What an optimizer does stands below the result, though no value of the level leads there. */
+  /** The work of an optimizer stands below the result, though no value of the level leads there. */
   private putUpdatesLast(graph: Graph, made: Map<string, Box>, boxOf: Map<number, string>): void {
     const root = boxOf.get(this.step.nodes.findIndex((node) => node.root));
     if (root === undefined) return;
@@ -184,7 +184,7 @@ export class Layouts {
     }
   }
 
-  /** The edges of a level by the boxes that they join; the empty box is what lies outside. */
+  /** The edges of a level by the boxes that they join; the empty box is everything outside. */
   private join(path: string[], boxOf: Map<number, string>, made: Map<string, Box>): Map<string, Edge[]> {
     const joined = new Map<string, Edge[]>();
     const note = (tail: string, head: string, edge: Edge): void => {
@@ -294,7 +294,7 @@ function spread(box: Box, x: number | undefined): number {
   return x === undefined ? middle : Math.min(Math.max(x, middle - box.width / 3), middle + box.width / 3);
 }
 
-/** The points at which values enter and leave a level; of very many there is one for all. */
+/** The points at which values enter and leave a level; very many values share one. */
 class Ports {
   private readonly found = new Map<string, { side: "in" | "out"; tails: Set<number>; boxes: Set<string> }>();
 
@@ -321,7 +321,7 @@ class Ports {
       port = { side, tails: new Set(), boxes: new Set() };
       this.found.set(id, port);
       this.graph.setNode(id, { width: 2, height: 2 });
-      // All of a side stand in one row: those of the top as high as they can, those of the bottom as low.
+      // All ports of a side stand in one row: at the top as high as possible, at the bottom as low.
       if (!this.graph.hasNode(side)) this.graph.setNode(side, { width: 1, height: 1 });
       if (side === "in") this.graph.setEdge(side, id, { weight: 20 });
       else this.graph.setEdge(id, side, { weight: 20 });

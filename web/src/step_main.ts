@@ -84,7 +84,7 @@ class Page {
     return (this.data.notes ?? []).map((note) => h("p", { class: "note" }, note));
   }
 
-  /** Open modules while all of it can still be read at once. */
+  /** Open modules as long as the whole graph stays readable. */
   private openFew(): void {
     for (let depth = 1; depth < 4; depth++) {
       const paths = this.layouts.modules().filter((path) => path.length === depth && !this.step.node(this.layouts.nodesIn(path)[0] ?? 0).late);
@@ -179,7 +179,7 @@ class Page {
     if (box) this.view.reveal(box);
   }
 
-  /** Tint what is computed by now: boxes whose value is known, and those whose gradient is. */
+  /** Tint the boxes whose value, or whose gradient, is computed by now. */
   private paintPast(at: number): void {
     const known = new Set<Element>();
     const graded = new Set<Element>();
@@ -203,7 +203,7 @@ class Page {
     });
   }
 
-  /** Open or shut every module. Levels are laid out from the innermost on, in slices between which the page stays alive. */
+  /** Open or shut every module. The layout begins at the innermost levels, and pauses often so that the page responds. */
   private async openAll(open: boolean): Promise<void> {
     const turn = ++this.turn;
     const paths = this.layouts.modules().sort((a, b) => b.length - a.length);

@@ -1,9 +1,9 @@
-// The program of a step, each line linked with the nodes that it computes, or whose gradients.
+// The program of a step; each line links to the nodes whose values or gradients it computes.
 
 import { add, copyButton, h } from "./dom";
 import type { Line, Node, Step } from "./step_data";
 
-/** Lines of a program are all there up to this many; of a longer one those that are seen, and as many around them. */
+/** Up to this many lines, a program is in the page as a whole; of a longer one, only the visible part and its surroundings. */
 const WHOLE = 600;
 const AROUND = 60;
 const TALL = 18;
@@ -24,12 +24,12 @@ export class SourceView {
     this.lines = step.data.lines ?? [];
     this.root = h("section", { "aria-labelledby": "program-title" }, h("h2", { id: "program-title" }, "Program"));
     if (!this.lines.length) {
-      add(this.root, h("p", { class: "empty" }, "There is none; the notes below say why."));
+      add(this.root, h("p", { class: "empty" }, "There is no program; the notes below say why."));
       return;
     }
     const text = this.lines.map((line) => line.text).join("\n");
     add(this.root,
-      h("p", { class: "note" }, "The same computation in NumPy. A line chooses its nodes, a node its lines. ", copyButton(text, "the program")),
+      h("p", { class: "note" }, "The same computation in NumPy. Click a line to choose its nodes, or a node to choose its lines. ", copyButton(text, "the program")),
       this.list);
     const longest = Math.max(...this.lines.map((line) => line.text.length));
     this.rest.style.height = `${this.lines.length * TALL}px`;
@@ -39,7 +39,7 @@ export class SourceView {
     this.fill();
   }
 
-  /** Make the rows that are to be seen, and drop those that are far away. */
+  /** Make the visible rows, and drop distant ones. */
   private fill(): void {
     const whole = this.lines.length <= WHOLE;
     const first = whole ? 0 : Math.max(Math.floor(this.list.scrollTop / TALL) - AROUND, 0);
@@ -67,7 +67,7 @@ export class SourceView {
     return row;
   }
 
-  /** Arrow keys go from line to line of those that lead to nodes; Enter chooses, as buttons do. */
+  /** Arrow keys move between the lines that lead to nodes; Enter chooses one, as on a button. */
   private key(event: KeyboardEvent): void {
     const way = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (!way) return;
@@ -86,7 +86,7 @@ export class SourceView {
     this.rows.get(at)?.classList.toggle("also", this.also.has(at));
   }
 
-  /** Mark the lines of a node; in a phase those of the backward pass, or the others. */
+  /** Mark the lines of a node; in a phase, only those of the backward pass, or only the others. */
   mark(node: Node | null, phase?: string): void {
     const all = node?.lines ?? [];
     const backward = (at: number): boolean => Boolean(this.lines[at]?.backward);
@@ -111,7 +111,7 @@ export class SourceView {
     this.list.scrollTop = Math.max(this.lines.findIndex((line) => line.nodes?.length) - 1, 0) * TALL;
   }
 
-  /** Scroll within the list alone, so that the page stays where it is. */
+  /** Scroll only the list; the page stays where it is. */
   private show(at: number | undefined): void {
     if (at === undefined) return;
     const top = at * TALL;

@@ -6,7 +6,7 @@ import type { Node, Step } from "./step_data";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Text that is drawn smaller than this share of its size is left out: it could not be read, and takes longest to draw. */
+/** Text is not drawn below this share of its size: nobody could read it, and it takes longest to draw. */
 const READABLE = 0.3;
 
 type Attributes = Record<string, string | number>;
@@ -18,7 +18,7 @@ function s(tag: string, attributes: Attributes, ...children: (globalThis.Node | 
   return element;
 }
 
-/** What a box looks like beyond its kind. */
+/** The look of a box, besides its kind. */
 export interface Paint {
   /** The colour of its left edge. */
   stripe?: (nodes: number[]) => string | null;
@@ -166,7 +166,7 @@ export class View {
     this.apply();
   }
 
-  /** Show all of it. */
+  /** Show the whole graph. */
   fit(least = 0.02): void {
     const { width, height } = this.layouts.level([]);
     const [wide, tall] = [this.root.clientWidth || 600, this.root.clientHeight || 400];
@@ -177,7 +177,7 @@ export class View {
     this.apply();
   }
 
-  /** Show all of it, or how it begins where all could not be read. */
+  /** Show the whole graph, or its beginning if the whole would be unreadable. */
   begin(): void {
     this.fit(0.6);
   }
@@ -195,7 +195,7 @@ export class View {
     return x;
   }
 
-  /** Move so that a box is seen, if it is not; far off it comes into the middle. */
+  /** Bring a box into view; a distant one comes into the middle. */
   reveal(element: SVGElement, readable = false): void {
     if (readable && this.scale < 0.8) this.zoom(0.9 / this.scale);
     const frame = this.root.getBoundingClientRect();
@@ -205,7 +205,7 @@ export class View {
     if (outside) this.pan(frame.left + frame.width / 2 - box.left - width / 2, frame.top + frame.height / 2 - box.top - height / 2);
   }
 
-  /** Keep a box where it is on the screen while something is laid out anew. */
+  /** Keep a box where it is on the screen during a new layout. */
   holding(find: () => SVGElement | undefined, change: () => void): void {
     const before = find()?.getBoundingClientRect();
     change();

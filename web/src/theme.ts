@@ -1,9 +1,9 @@
-// Colours: the stylesheet has them, canvases have to ask for them; runs and layers get theirs here.
+// Colours: the stylesheet defines them, canvases read them from it; runs and layers get theirs here.
 
 type Listener = () => void;
 const listeners = new Set<Listener>();
 
-/** Call back when light turns to dark or the other way round. */
+/** Call back when the theme changes between light and dark. */
 export function onTheme(listener: Listener): void {
   listeners.add(listener);
 }
@@ -28,7 +28,7 @@ function tell(): void {
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tell);
 
-// Told apart by people who do not see all colours (after Okabe and Ito); one set for each background.
+// Colours that colour-blind people can tell apart (after Okabe and Ito); one set for each background.
 const LIGHT = ["#0b6a9f", "#c4441c", "#00795a", "#a03d7a", "#8a6100", "#3f6fd8", "#5c5c5c", "#6b3fa0"];
 const DARK = ["#5ab4e5", "#f08a5d", "#3fc79a", "#e08ac0", "#e0b040", "#8fb0ff", "#b8b8b8", "#b894f0"];
 

@@ -84,7 +84,7 @@ def _pieces(path: Path) -> Iterator[tuple[str, str]]:
     except OSError as error:
         raise errors.EXERCISE_UNREADABLE(path=path, reason=error.strerror) from None
     except (ValueError, KeyError, TypeError):
-        raise errors.EXERCISE_UNREADABLE(path=path, reason="it is no notebook, and no text in UTF-8") from None
+        raise errors.EXERCISE_UNREADABLE(path=path, reason="it is neither a notebook nor text in UTF-8") from None
     for number, cell in enumerate(cells, start=1):
         source = "".join(cell["source"])
         source = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines()) + "\n"

@@ -17,7 +17,7 @@ KINDS: dict[str, str] = {
     "Slopes add over paths, so its gradient sums over them.",
     edits.WRONG_SUM: "Along which axis was the value broadcast in the forward pass? Sum over that one, and keep the "
     "shape of the value.",
-    edits.TRANSPOSE: "The factors of a matrix product are right, but one of them is turned round, or they stand in the "
+    edits.TRANSPOSE: "The factors of a matrix product are right, but one of them is transposed, or they stand in the "
     "wrong order. Write the product with indices: which index is summed over?",
     edits.ACCUMULATION: "The value is used more than once in the forward pass: each use adds its share (+=) to what "
     "the others gave.",
@@ -26,14 +26,14 @@ KINDS: dict[str, str] = {
     edits.SCALE: "Where does the forward pass take a mean, or divide by a number of entries?",
     edits.EXTRA_SCALE: "How many means does the forward pass take, and over how many entries?",
     edits.N_MINUS_1: "By which of them does the forward pass divide?",
-    edits.UPDATE: "What was there is no share of this gradient; the first share is assigned (=).",
+    edits.UPDATE: "The earlier value is not a share of this gradient; assign the first share (=).",
     edits.CONSTANT: "Differentiate that line again: which exponent, which factor?",
     edits.VARIABLE: "Which value of the forward pass does the slope of this step depend on, and whose gradient "
     "comes in?",
     edits.FACTOR: "Missing, or on the wrong side of a fraction. What is the local slope of this step?",
     edits.EXTRA_FACTOR: "The gradient that comes in holds what came after; multiply by the slope of this one "
     "step alone.",
-    edits.MASK: "Which entries of the forward pass did let the value through?",
+    edits.MASK: "Which entries of the forward pass let the value through?",
     edits.SHAPE: "A gradient has one number for each number of the value.",
     edits.MINUS: "The shares of all uses are summed, each with its own sign.",
     edits.TIES: "Several entries are tied for the largest, and each gets the whole gradient.",
@@ -41,7 +41,7 @@ KINDS: dict[str, str] = {
 }
 # If no small change would correct it.
 ELSE = (
-    "It is not the gradient, and it is no small slip. Take the line of the forward pass that uses the value, write "
+    "It is not the gradient, nor close to it. Take the line of the forward pass that uses the value, write "
     "down the slope of that line alone, and multiply by the gradient of what the line made."
 )
 

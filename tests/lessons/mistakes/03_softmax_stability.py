@@ -9,11 +9,11 @@ MISTAKES = [
     ("shifted - np.log(np.exp(shifted).sum(1, keepdims=True))", "np.log(softmax(x))", "log-softmax", "on paper"),
     ("p * (dp - (dp * p).sum(1, keepdims=True))", "p * (1 - p) * dp", "the gradient of softmax", "all others too"),
     ("(dp * p).sum(1, keepdims=True)", "(dp * p).sum()", "the gradient of softmax", "over all samples"),
-    ("(dp * p).sum(1", "dp.sum(1", "the gradient of softmax", "no plain sum"),
+    ("(dp * p).sum(1", "dp.sum(1", "the gradient of softmax", "not a plain sum"),
     ("return -log_softmax", "return log_softmax", "cross-entropy", "falls towards 0"),
     ("targets].mean()", "targets].sum()", "cross-entropy", "the mean over the samples"),
     ("-log_softmax(x)[", "-np.log(softmax(x))[", "cross-entropy", "confidently wrong"),
     ("return dx / len(x)", "return dx", "the gradient of cross-entropy", "number of samples"),
-    ("    dx[np.arange(len(x)), targets] -= 1\n", "", "the gradient of cross-entropy", "still to be subtracted"),
+    ("    dx[np.arange(len(x)), targets] -= 1\n", "", "the gradient of cross-entropy", "Subtract the truth"),
     ("dx[np.arange(len(x)), targets] -= 1", "dx -= 1", "the gradient of cross-entropy", "1 is subtracted everywhere"),
 ]

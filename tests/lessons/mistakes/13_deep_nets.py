@@ -2,10 +2,10 @@
 
 MISTAKES = [
     ("y * (1 - y)", "1 - y * y", "slope of a sigmoid", "slope of tanh"),
-    ("y * (1 - y)", "(s := 1 / (1 + np.exp(-y))) * (1 - s)", "slope of a sigmoid", "y is the result already"),
+    ("y * (1 - y)", "(s := 1 / (1 + np.exp(-y))) * (1 - s)", "slope of a sigmoid", "y is already the result"),
     ("(first / last)", "(last / first)", "factor", "from the last layer to the first"),
     ("(layers - 1)", "layers", "factor", "10 steps"),
-    ("** (1 / (layers - 1))", "/ (layers - 1)", "factor", "but its root"),
+    ("** (1 / (layers - 1))", "/ (layers - 1)", "factor", "its tenth root"),
     ("/ inputs) ** 0.5\n\n\ndef draw", "/ inputs)\n\n\ndef draw", "spread", "its root"),
     ('== "relu"', '== "tanh"', "spread", "which of the two"),
     ('(2 if activation == "relu" else 1)', "1", "spread", "shuts half"),
@@ -22,9 +22,9 @@ MISTAKES = [
     ("np.sqrt(x.var(0) + 1e-5)", "(x.var(0) + 1e-5)", "normalise", "is its root"),
     ("x.var(0)", "x.var(0, ddof=1)", "normalise", "divides by n here"),
     ("(x - x.mean(0))", "x", "normalise", "mean is still in it"),
-    ("dy + f_backward(dy)", "f_backward(dy)", "residual, backward", "second way is missing"),
+    ("dy + f_backward(dy)", "f_backward(dy)", "residual, backward", "second path is missing"),
     ("dy + f_backward(dy)", "dy * f_backward(dy)", "residual, backward", "slopes add"),
     ("x = x + np.maximum(x @ w, 0)", "x = np.maximum(x @ w, 0)", "residual net", "plain net"),
-    ("x = x + np.maximum(x @ w, 0)", "x = np.maximum(x + x @ w, 0)", "residual net", "shuts the road"),
+    ("x = x + np.maximum(x @ w, 0)", "x = np.maximum(x + x @ w, 0)", "residual net", "shuts the path"),
     ("x = x + np.maximum(x @ w, 0)", "x += np.maximum(x @ w, 0)", "residual net", "works in place"),
 ]

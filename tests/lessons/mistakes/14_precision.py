@@ -9,7 +9,7 @@ MISTAKES = [
     ("== 0).mean()", "!= 0).mean()", "lost", "those that arrive"),
     ("np.floor(", "np.ceil(", "largest scale", "Round the power down"),
     ("2.0 ** np.floor(np.log2(65504 / np.abs(gradients).max()))", "65504 / np.abs(gradients).max()", "largest scale",
-     "no power of two"),
+     "not a power of two"),
     ("np.abs(gradients).max()", "gradients.max()", "largest scale", "not the sign"),
     (" / np.float32(scale)", "", "step", "divide by it"),
     ("gradients.astype(np.float32) / np.float32(scale)", "(gradients / np.float16(scale)).astype(np.float32)", "step",

@@ -8,7 +8,7 @@ FIRST = "        for x, y in batches():\n            truth"
 MISTAKES = [
     (ZERO + BACK + STEP + END, BACK + STEP + END, "loop 1", "all steps before"),
     ("loss = F.cross_entropy(model(x), y)\n            losses.append(loss.item())",
-     "loss = gg.tensor(F.cross_entropy(model(x), y).item(), requires_grad=True)", "loop 2", "has no history"),
+     "loss = gg.tensor(F.cross_entropy(model(x), y).item(), requires_grad=True)", "loop 2", "without a history"),
     ("model(x).log_softmax(1)", "(model(x).relu() / 3).log()", "loop 4", "something that can be 0"),
     ("lr=0.5", "lr=5", "loop 5", "decides how far they go"),
     ("nn.init.zeros_(model[0].bias)", "nn.init.constant_(model[0].bias, -20.0)", "loop 6", "How do they begin"),

@@ -6,10 +6,10 @@ CLIP = "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
 MISTAKES = [
     ("    for handle in handles:\n        handle.remove()\n", "", "listen", "handle.remove()"),
     ("arrived[0].norm()", "(sent_on[0] if sent_on[0] is not None else gg.zeros(1)).norm()", "listen", "sends on"),
-    ("return heard", "return heard[::-1]", "listen", "last layer speaks first"),
+    ("return heard", "return heard[::-1]", "listen", "last layer comes first"),
     ("model.named_children()", "model.named_modules()", "listen", "expected 2, 1, 0"),
     ("nn.functional.mse_loss(model(x), target).backward()", "model(x)", "listen", "Nothing was heard"),
-    ("t.register_hook(lambda g: g / 2)", "t.register_hook(lambda g: None)", "halve", "take"),
+    ("t.register_hook(lambda g: g / 2)", "t.register_hook(lambda g: None)", "halve", "replaces the gradient"),
     ("g / 2", "g * 2", "halve", "doubled"),
     ("t.register_hook(lambda g: g / 2)", "t.array[...] /= 2", "halve", "value itself"),
     ("np.median(norms[:step])", "np.mean(norms[:step])", "first jump", "take the median"),

@@ -57,8 +57,8 @@ def _book(slopes_of: Answer, given: Names) -> Verdict:
     return judged(
         [found[name] for name in "abcd"],
         [36.0, 4.0, 6.0, 1.0],
-        ([24.0, 4.0, 6.0, 1.0], "a was made use of in b and in c: over paths, slopes add."),
-        ([12.0, 4.0, 6.0, 1.0], "a occurs more than once: over paths, slopes add, and none replaces another."),
+        ([24.0, 4.0, 6.0, 1.0], "a is used in b and in c: over paths, slopes add."),
+        ([12.0, 4.0, 6.0, 1.0], "a occurs more than once: slopes add over paths; none replaces another."),
         ([0.0, 4.0, 6.0, 1.0], "A number can send its slope on when it has received all of it: begin with the last."),
         ([7.0, 4.0, 6.0, 1.0], "What is sent is the slope of the link times the slope of the number that sends it."),
         ([0.0, 0.0, 0.0, 0.0], "Somebody has to begin: the slope of the loss for itself is 1."),

@@ -47,10 +47,13 @@ def _layer(linear_backward: Answer) -> Iterator[Verdict]:
         yield judged(
             mine,
             true,
-            (np.transpose(true), f"{name} is turned round: a gradient has the shape of its value."),
+            (np.transpose(true), f"{name} is transposed: a gradient has the shape of its value."),
             (dy, f"{name} is dy itself: the bias was broadcast over the samples, so sum over them."),
-            (np.mean(dy, axis=0), "The gradient of the bias is a sum over the samples, no mean."),
-            (true / len(x), f"{name} is divided by the number of samples; dy holds that already, if it is wanted."),
+            (np.mean(dy, axis=0), "The gradient of the bias is a sum over the samples, not a mean."),
+            (
+                true / len(x),
+                f"{name} is divided by the number of samples. If the loss is a mean, dy already has that factor.",
+            ),
             what=name,
         )
 
@@ -71,6 +74,6 @@ def _shared(shared_weight: Answer) -> Verdict:
         (first, "That is the share of the first use. The second one adds its own."),
         (second, "That is the share of the second use. The first one adds its own."),
         ((first + second) / 2, "Shares are added, not averaged."),
-        ((first + second).T, "It is turned round: w has the shape (in, out) here."),
+        ((first + second).T, "It is transposed: w has the shape (in, out) here."),
         what="shared_weight(x1, dy1, x2, dy2)",
     )

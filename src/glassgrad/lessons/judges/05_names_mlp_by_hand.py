@@ -14,7 +14,7 @@ from glassgrad.verify.truth import find_truth
 
 STEPS = Steps()
 
-_BROADCAST = "was one number for each feature, or each row, and was broadcast: what it gives is a sum over that axis."
+_BROADCAST = "was one number for each feature, or each row, and was broadcast: its gradient is a sum over that axis."
 _GRADIENTS = (
     "logprobs probs share total counts shifted top logits h W2 b2 act gain shift hat inv var diff2 diff mean pre flat "
     "W1 b1 emb C"
@@ -72,7 +72,7 @@ def _dlogits(dlogits_at_once: Answer, given: Names) -> Verdict:
         expected,
         (expected * n, "The loss is a mean over the n examples: a factor 1/n is missing."),
         (-expected, "The sign: a probability that is too large has to fall, so its gradient is positive."),
-        (probs / n, "Where the right letter is, the truth (1) is still to be subtracted."),
+        (probs / n, "Subtract the truth as well: 1 at the right letter."),
         ((probs - 1) / n, "1 is subtracted everywhere; the truth is 1 at the right letter, and 0 elsewhere."),
         (probs - hits / n, "Both the probability and the truth are divided by n."),
         (hits * (probs - 1) / n, "The other letters have a gradient too: their probability, over n."),

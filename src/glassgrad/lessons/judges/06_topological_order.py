@@ -64,7 +64,7 @@ def _deep(order: Answer, given: Names) -> Verdict:
     try:
         found = order(nodes[-1])
     except RecursionError:
-        return "A chain of 5000 nodes is too deep for recursion. Keep a list of what is still to be looked at."
+        return "A chain of 5000 nodes is too deep for recursion. Keep a list of the nodes that you have yet to visit."
     return None if found == nodes[::-1] else "A chain of 5000 nodes comes out in another order than its own."
 
 

@@ -90,8 +90,8 @@ def _largest(largest_curvature: Answer) -> Iterator[Verdict]:
             largest,
             (abs(largest), "A length has no sign. Curvature can be negative: how much of H d points along d?"),
             (largest**2, "That is squared: the product of H d with itself, and not with d."),
-            (1.0, "The length of the direction is kept at 1; what H makes of it is asked for."),
-            (float(start @ matrix @ start / (start @ start)), "That is the curvature along the first direction still."),
+            (1.0, "That is the length of the direction. Return what H makes of it."),
+            (float(start @ matrix @ start / (start @ start)), "That is still the curvature along the first direction."),
             what="largest_curvature(product, start, 200)",
             tolerance=1e-4,
         )

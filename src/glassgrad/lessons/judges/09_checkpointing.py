@@ -47,7 +47,7 @@ def _forward(forward: Answer) -> Iterator[Verdict]:
     if len(kept) < len(segments):
         yield f"{len(kept)} arrays are kept for {len(segments)} segments: each needs its input, the first one too."
     if all(close(mine, true) for mine, true in zip(kept, [*inputs[1:], result], strict=True)):
-        yield "Those are the results of the segments. To compute one again, its input is needed."
+        yield "Those are the results of the segments. Computing one again needs its input."
     for number, (mine, true) in enumerate(zip(kept, inputs, strict=True)):
         yield judged(mine, true, what=f"kept[{number}]")
 
@@ -68,13 +68,13 @@ def _backward(backward: Answer) -> Verdict:
         if all(close(mine, true) for mine, true in pairs):
             continue
         if all(close(mine, true) for mine, true in zip(found, expected[::-1], strict=True)):
-            return "The gradients are right, and in reverse: the order of the layers is asked for."
+            return "The gradients are right but in reverse: return them in the order of the layers."
         if close(found[-1], expected[-1]) or close(found[0], expected[-1]):
             where = "from one layer to the one before it" if sizes == (3,) else "from one segment to the one before it"
             if sizes != (2, 1, 3):
                 return f"The last layer is right, those before it are not: what goes {where}?"
             return (
-                "Chains of one segment and segments of one layer are right. What of several of both: are they in order?"
+                "Chains of one segment and segments of one layer are right. With several of both, is the order right?"
             )
         return (
             "Not even the last layer is right. Its input is the result of the layer before it in its segment, "
@@ -89,7 +89,7 @@ def _once(backward: Answer, layer: Any) -> Verdict:
     layer.calls = 0
     _gradients(x, segments, backward)
     if layer.calls == 0:
-        return "backward never calls `layer`: what was not kept has to be computed again."
+        return "backward never calls `layer`: compute again what was not kept."
     if layer.calls > 8:
         return (
             f"{layer.calls} calls of `layer` for 8 layers. Compute a segment once, note what each of its layers "

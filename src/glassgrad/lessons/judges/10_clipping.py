@@ -69,7 +69,7 @@ def _short(clip_by_norm: Answer) -> Iterator[Verdict]:
     yield judged(
         _flat(found),
         _flat(short),
-        (_flat(short) * 2, "A gradient shorter than the limit was made longer. It is not to be touched."),
+        (_flat(short) * 2, "A gradient shorter than the limit was made longer. Leave it as it is."),
         what="a gradient of length 0.5, clipped to 1,",
         tolerance=1e-12,
     )
@@ -80,7 +80,7 @@ def _zeros(clip_by_norm: Answer) -> Iterator[Verdict]:
     found = clip_by_norm([np.zeros(2), np.zeros((1, 3))], 1.0)
     yield _arrays(found, "clip_by_norm(zeros, 1.0)", [0, 0])
     if np.isnan(_flat(found)).any():
-        yield "0 / 0: a gradient of zeros has length 0, and what is divided by it is no number."
+        yield "0 / 0: a gradient of zeros has length 0, and dividing by it gives nan."
     yield judged(_flat(found), np.zeros(5), what="a gradient of zeros, clipped,")
 
 

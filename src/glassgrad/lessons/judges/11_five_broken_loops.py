@@ -13,10 +13,9 @@ from glassgrad.lessons.exercise import Answer, Names, Steps, Verdict
 from glassgrad.nn.functional import cross_entropy
 
 STEPS = Steps()
-_RATE = "It is better, and not as good as with the fault mended. Are the rate and the number of steps as they were?"
+_RATE = "It is better, but not as good as with the fault mended. Are the rate and the number of steps as they were?"
 _FORGOTTEN = (
-    "zero_grad comes between backward and step: it forgets what backward has found before step can use it. "
-    "Forget, compute, use."
+    "zero_grad comes between backward and step: it forgets the gradient before step can use it. Forget, compute, use."
 )
 
 
@@ -49,7 +48,7 @@ def _order(function: Answer) -> Verdict:
     if turned[:3] == ["backward", "zero_grad", "step"]:
         return _FORGOTTEN
     if calls.index("step") < calls.index("backward") and calls.index("zero_grad") < calls.index("step"):
-        return "step comes when zero_grad has just forgotten the gradient, and what backward finds then is thrown away."
+        return "step comes right after zero_grad; what backward finds then is gone in the next round."
     return None
 
 

@@ -47,7 +47,7 @@ def _shrink(shrink: Answer) -> Iterator[Verdict]:
             ],
         ),
         ((), g.sum(), []),
-        ((2, 4, 3), g, [(g.sum(), "Nothing was stretched here, so nothing is to be summed.")]),
+        ((2, 4, 3), g, [(g.sum(), "Nothing was stretched here, so sum nothing.")]),
     ):
         yield judged(shrink(g.copy(), shape), expected, *known, what=f"shrink(g, {shape}) of a g with shape {g.shape}")
 
@@ -84,14 +84,12 @@ def _third(receive: Answer, t: Any, shared: Array, second: Array) -> Verdict:
     if t.grad.tolist() != [111.0, 222.0]:
         return f"After [1, 2], [10, 20] and [100, 200], t.grad is {t.grad.tolist()}."
     if t.grad is not own:
-        return (
-            "The third gradient made one more array, though the one from before was its own. Remember that in t.owned."
-        )
+        return "The third gradient made one more array, though t already owned one. Remember that in t.owned."
     t.grad = None
     receive(t, shared)
     receive(t, second)
     if shared.tolist() != [1.0, 2.0]:
-        return "When grad was None again, t.owned was still True, and a gradient of others was changed."
+        return "When grad was None again, t.owned was still True, so a gradient that others hold was changed."
     return None
 
 
@@ -151,14 +149,12 @@ def _matmul(matmul: Answer, given: Names) -> Iterator[Verdict]:
     )
     square = np.sin(np.arange(9.0)).reshape(3, 3)
     (to_a, to_b), g = _rules(matmul, given, square, square.T + 1.0)
-    turned = (
-        "Right for the shapes of before, by accident: of square matrices every product fits. Which one is transposed?"
-    )
+    turned = "Right before by accident: of square matrices every product fits. Which one is transposed?"
     yield judged(
         to_a, g @ (square + 1.0), (g @ (square.T + 1.0), turned), what="the gradient of a, both square"
     ) or judged(to_b, square.T @ g, (square @ g, turned), what="the gradient of b, both square")
     stack, other = np.sin(np.arange(24.0)).reshape(2, 4, 3), np.cos(np.arange(12.0)).reshape(2, 3, 2)
-    axes = "Of a stack, .T turns all axes round. Only the last two are to be swapped: np.swapaxes(x, -1, -2)."
+    axes = ".T reverses all axes of a stack. Swap only the last two: np.swapaxes(x, -1, -2)."
     try:
         (to_a, to_b), g = _rules(matmul, given, stack, other)
     except ValueError:
@@ -175,7 +171,7 @@ def _total(total: Answer, given: Names) -> Iterator[Verdict]:
         try:
             (to_a,), g = _rules(total, given, a, rest=(axis,))
         except ValueError:
-            yield f"Of a sum over axis {axis} the shapes do not fit: first put back the axis, with length 1."
+            yield f"The shapes do not fit for a sum over axis {axis}: first put the axis back, with length 1."
         spread = np.expand_dims(g, axis)
         yield judged(
             to_a,
@@ -255,7 +251,7 @@ def _backward(backward: Answer, given: Names) -> Verdict:
             t = given["Tensor"](t.data, made_from=[(t, lambda g: g)])
         backward(t)
     except RecursionError:
-        return "A chain of 3000 operations is too deep for recursion. Use a list of what is still to be visited."
+        return "A chain of 3000 operations is too deep for recursion. Use a list of tensors that wait to be visited."
     finally:
         names["receive"] = before
     return None
@@ -264,10 +260,8 @@ def _backward(backward: Answer, given: Names) -> Verdict:
 def _of_the_diamond(x: Any, calls: int) -> Verdict:
     if x.grad is None:
         return "The first tensor of a chain got no gradient: does the walk go on to the arguments of arguments?"
-    too_early = "One of two ways is missing: it went on before the second gradient had arrived."
-    twice = (
-        "A gradient was handed on before it was complete, and a part of it went down twice. Wait until all have sent."
-    )
+    too_early = "One of two paths is missing: it went on before the second gradient had arrived."
+    twice = "A gradient was sent on before it was complete, and a part went down twice. Wait until all have sent."
     hint = judged(
         x.grad,
         [21.0, 21.0],

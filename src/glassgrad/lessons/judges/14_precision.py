@@ -64,7 +64,7 @@ def _lost(lost: Answer) -> Iterator[Verdict]:
             (float((g.astype(np.float16) == 0).mean()), "The scale makes no difference in yours."),
             (
                 float((np.abs(scaled) < 2.0**-14).mean()),
-                "Those have lost digits. Count those of which nothing is left.",
+                "Those have lost digits. Count the ones that became 0.",
             ),
             (1 - right, "That is the share of those that arrive."),
             (0.0, "Nothing is lost in yours: were they rounded to float16?"),
@@ -80,7 +80,7 @@ def _largest(largest_scale: Answer) -> Verdict:
         largest_scale(g.copy()),
         right,
         (2.0**17, "At that scale -0.7 becomes infinite. Round the power down, not up."),
-        (65504 / 0.7, "That is the limit, and it is no power of two: dividing by it would round every gradient."),
+        (65504 / 0.7, "That is the limit, but it is not a power of two: dividing by it would round every gradient."),
         (2.0**18, "-0.7 becomes infinite at that scale. It is the size that counts, not the sign."),
         (16, "That is the exponent. Return 2 to this power."),
         (2.0**39, "That scale suits the smallest gradient. The largest one decides."),
@@ -107,7 +107,7 @@ def _step(step: Answer) -> Iterator[Verdict]:
             kept - rate * gradients.astype(np.float32),
             "The gradients are those of the loss times the scale: divide by it.",
         ),
-        (kept - rate * gradients.astype(np.float32) * scale, "The scale is multiplied by once more. Divide by it."),
+        (kept - rate * gradients.astype(np.float32) * scale, "That multiplies by the scale once more. Divide by it."),
         (kept + (kept - right), "It goes up the slope."),
         (
             (kept.astype(np.float16) - np.float16(rate) * (gradients / np.float16(scale))).astype(np.float32),
@@ -173,7 +173,7 @@ def _slope(slope: Answer) -> Verdict:
         return judged(found, true, what="slope(f, 0.7)")
     h = max((abs(at - x) for at in nudges), default=0.0)
     if h == 0.0:
-        return "f was never asked beside x. Nudge x, and look at the change."
+        return "f was never called beside x. Nudge x, and look at the change."
     error = abs(float(found) - true) / abs(true)
     if error < 1e-9:
         return None
@@ -183,7 +183,7 @@ def _slope(slope: Answer) -> Verdict:
     return judged(
         found,
         true,
-        (2 * centre, "Between the two places lies twice the nudge: divide by 2 h."),
+        (2 * centre, "The two places are 2 h apart: divide by 2 h."),
         ((f(x + h) - f(x)) / h, "Nudge to both sides: the error of one side is h, that of both h²."),
         (-centre, "The sign: the value at x + h comes first."),
         (f(x + h) - f(x - h), "That is the change. Divide by the way."),

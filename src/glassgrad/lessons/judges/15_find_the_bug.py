@@ -16,18 +16,18 @@ HINTS = {
     "no gradients in a step": "When step() runs there are no gradients. Who made them, and who took them away?",
     "zero_grad is missing": "Each step uses the gradients of all steps before as well. Who forgets them, and when?",
     "step before backward": "The step comes before the gradient that it should use. What is their order?",
-    "loss detached": "What backward() is called on has no history: no parameter is in it. Where was it cut off?",
-    "no backward pass": "Nothing goes backward any more. On what should backward() be called?",
+    "loss detached": "backward() runs on a tensor without a history, with no parameter in it. Where was it cut?",
+    "no backward pass": "Nothing goes backward any more. Which tensor should call backward()?",
     "no step": "The optimizer makes no step any more.",
-    "activation before its loss": "The loss applies an activation by itself, and what it gets has been through one.",
-    "softmax twice": "cross_entropy takes the softmax by itself, and what it gets are shares already.",
+    "activation before its loss": "The loss applies an activation itself, and its input has been through one.",
+    "softmax twice": "cross_entropy takes the softmax by itself, and its input is shares already.",
     "logarithm of what can reach 0": "A logarithm of something that can be 0. Which loss takes scores as they are?",
     "division by 0": "Something is divided by what can be 0. Is there a loss that takes scores as they are?",
     "loss not finite": "The loss becomes nan or infinite. Which operation gets a 0 that must not?",
     "inputs unnormalised": "Look at the numbers that go into the first layer: their mean, and their spread.",
     "inputs constant": "All examples look the same now.",
-    "first loss far off": "The first loss is far above that of a net that knows nothing. How large is what goes in?",
-    "exploding gradient": "The gradients are far too large. How large is what goes in?",
+    "first loss far off": "The first loss is far above that of a net that knows nothing. How large are the inputs?",
+    "exploding gradient": "The gradients are far too large. How large are the inputs?",
     "learning rate out of the usual": "Every step goes far beyond the valley. Which number decides how far?",
     "rate unfit for the weights": "The steps do not fit the size of the weights. Which number decides how far they go?",
     "loss rises": "The loss rises. Are the steps too long, or their direction wrong?",
@@ -58,7 +58,7 @@ def judged(number: int, **names: Any) -> Verdict:
 
     reached = loop(watch)
     if len(watched) != 1:
-        return "The judge looks through the `watch` block: leave it around the loop, as it was given."
+        return "The judge needs the `watch` block: leave it around the loop."
     findings = [finding for finding in watched[0].findings if finding.severity != "info"]
     for rule, hint in HINTS.items():
         if any(finding.rule == rule for finding in findings):

@@ -42,18 +42,16 @@ def _listen(listen: Answer) -> Iterator[Verdict]:
         yield "Nothing was heard. Were the hooks there before the forward pass, and was there a backward pass?"
     names = [str(name) for name, _ in found]
     if names == [name for name, _ in expected][::-1]:
-        yield (
-            "That is the order of the forward pass. Note down each one when it is called: the last layer speaks first."
-        )
+        yield "That is the order of the forward pass. Note each one when its hook runs: the last layer comes first."
     if names != [name for name, _ in expected]:
-        yield f"Heard of {', '.join(names)}; expected 2, 1, 0: every part of the model once, and not the model itself."
+        yield f"Heard from {', '.join(names)}; expected 2, 1, 0: each part of the model once, and not the model itself."
     norms = [float(norm) for _, norm in found]
     yield judged(
         norms,
         [norm for _, norm in expected],
         (
             [*(norm for _, norm in expected[1:]), 0.0],
-            "That is what each module sends on. What arrives is the other one.",
+            "That is what each module sends on. Return the other one, which arrives.",
         ),
         ([norm**2 for _, norm in expected], "That is the square of the norm."),
         what="the list of norms",
@@ -77,7 +75,7 @@ def _halve(halve: Answer) -> Verdict:
     before = hidden.detach().numpy().copy()
     halve(hidden)
     if not np.array_equal(hidden.detach().numpy(), before):
-        return "The value itself was changed. Only what comes back is to be halved."
+        return "The value itself was changed. Halve only the gradient that comes back."
     nn.functional.mse_loss(model[2](hidden), _TARGET).backward()
     below, above = model[0].weight.grad, model[2].weight.grad
     if below is None:
@@ -86,14 +84,14 @@ def _halve(halve: Answer) -> Verdict:
     if abs(float(above.norm() / plain[2].weight.grad.norm()) - 1) > 1e-6:
         return "The gradient above it has changed as well. Where does the hook sit?"
     known = {
-        1.0: "Nothing has changed below: what a hook returns takes the gradient's place. Does yours return anything?",
+        1.0: "Nothing has changed below: a hook replaces the gradient by the value it returns. Does yours return one?",
         0.0: "Nothing comes through at all. A half should.",
         2.0: "It was doubled.",
         0.25: "It was halved twice: was the hook registered twice, or the gradient changed in place as well?",
     }
     if abs(share - 0.5) < 1e-6:
         return None
-    return known.get(round(share, 6), f"Below arrives {share:.3g} of the gradient, expected a half.")
+    return known.get(round(share, 6), f"{share:.3g} of the gradient arrives below, expected a half.")
 
 
 @STEPS("first jump", section="A whole run")

@@ -1,11 +1,11 @@
 """The chain rule on numbers.
 
-Slopes multiply along a path and add over paths: one weight, one bias, one example, and a machine that keeps the book.
+Slopes multiply along a path and add over paths: one weight, one bias, one example, and a program that records it.
 """
 
 # A derivative answers a small question: if I nudge this number, how much does that number move? Take the
 # simplest thing that learns, one weight and one bias, with one example: the input is 2, the target is 1,
-# and the loss is the square of what is missing.
+# and the loss is the squared error.
 
 from glassgrad.explanation import explain
 from glassgrad.lessons import figure
@@ -47,16 +47,16 @@ print(f"loss {start:g}   slope for w {slope_w:.3f}   slope for b {slope_b:.3f}")
 # if there are several paths, a nudge travels along each of them, so *over paths, slopes add*. The 14 of
 # `miss * miss` was already such a sum: two paths, 7 each.
 #
-# `explain` writes this out for every step, first down and then back up. The column "adds" is the product
-# along one link; what arrives at a name is the sum.
+# `explain` writes this out for every step, first down and then back up. The column "adds" holds the product along one
+# link; a name receives the sum of its products.
 
 print(explain(loss_of, x, w, b, target))
 
 # ## A machine for it
 #
-# A program can keep the book: each number remembers which numbers it was made from and the slope for each.
-# Going backwards from the loss, every number hands to its makers its own slope times theirs. That is
-# `glassgrad.scalar`, 200 lines, and this is the book it kept.
+# A program can keep a record: each number remembers the numbers it was made from, and the slope for each. Going
+# backwards from the loss, each number sends them its own slope times theirs. `glassgrad.scalar` does this in 200 lines.
+# Here is its record:
 
 values = [Value(number, label=name) for number, name in ((x, "x"), (w, "w"), (b, "b"), (target, "target"))]
 loss = loss_of(*values)
@@ -67,7 +67,7 @@ for value in values:
 
 # ## The check
 #
-# The slopes of the machine are those of nudging, up to the error of the nudge itself.
+# The recorded slopes are those of nudging, up to the error of the nudge itself.
 
 assert abs(values[1].grad - slope_w) < 0.01
 assert abs(values[2].grad - slope_b) < 0.01

@@ -3,9 +3,9 @@
 The three lines behind y = x @ w + b: which matrix is transposed, and where a sum is missing.
 """
 
-# Almost every number in a neural network goes through `y = x @ w + b`. Its gradient is three lines, and
-# people get them wrong in two places: which matrix is transposed, and where a sum is missing. Both are
-# decided by writing the indices down once.
+# Almost every number in a neural network goes through `y = x @ w + b`. Its gradient is three lines, and people get them
+# wrong in two places: which matrix is transposed, and where a sum is missing. Writing the indices down once settles
+# both.
 
 import numpy as np
 
@@ -23,7 +23,7 @@ x, w, b = rng.normal(size=(4, 3)), rng.normal(size=(3, 2)), rng.normal(size=2)
 #
 #     y[n, o] = sum over i of x[n, i] w[i, o]  +  b[o]
 #
-# Somebody hands us `dy`, the slope of the loss for every entry of `y`. To find the slope for one entry of
+# We are given `dy`, the slope of the loss for every entry of `y`. To find the slope for one entry of
 # `w`, say `w[i, o]`, ask where it occurs: in `y[n, o]` for *every* sample n, each time multiplied by `x[n,
 # i]`. Each occurrence is a path, and slopes add over paths:
 #
@@ -33,8 +33,8 @@ x, w, b = rng.normal(size=(4, 3)), rng.normal(size=(3, 2)), rng.normal(size=2)
 # o]` for every output o, multiplied by `w[i, o]`; the sum over o is `dy @ w.T`. And `b[o]` occurs in `y[n,
 # o]` for every n, multiplied by 1. NumPy broadcast it over the samples, so its slope is *summed* over them.
 #
-# The same with small whole numbers, cell by cell. The framed entry of `dw` is made of a row of `x.T` and a column of
-# `dy`: what this input was in each sample, times what that output's gradient is there.
+# Here is the same with small whole numbers, cell by cell. The framed entry of `dw` combines a row of `x.T` with a
+# column of `dy`: for each sample, the value of this input times the gradient of that output.
 
 small_x = np.array([[1, 2, 0], [-1, 3, 1], [2, 0, 1], [0, 1, -2]])
 small_w = np.array([[1, -1], [0, 2], [3, 1]])
@@ -83,7 +83,7 @@ print(gradcheck(layer, x))
 
 # ## The check
 #
-# And against the formulas above, with its weight transposed:
+# The formulas above give the same, with the weight transposed:
 
 dy = rng.normal(size=(4, 2))
 layer(x)

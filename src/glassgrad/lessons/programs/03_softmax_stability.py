@@ -3,9 +3,8 @@
 Why exp overflows, how shifting helps, and why the gradient of the whole is simpler than that of its parts.
 """
 
-# Softmax turns any numbers into probabilities: `exp(x[i]) / sum of exp(x[j])`. On paper that is the end of
-# it. In floating point, `exp` is a dangerous function: it overflows beyond 88 in float32 and rounds to
-# nothing below -104.
+# Softmax turns any numbers into probabilities: `exp(x[i]) / sum of exp(x[j])`. On paper that is the end of it. In
+# floating point, `exp` is a dangerous function: it overflows beyond 88 in float32 and rounds to 0 below -104.
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from glassgrad.lessons import chart, figure
 from glassgrad.verify import check_my_backward, compare
 
 
-@np.errstate(over="ignore", invalid="ignore")  # the overflow is what this shows
+@np.errstate(over="ignore", invalid="ignore")  # this shows the overflow
 def naive(x):
     e = np.exp(x)
     return e / e.sum()
@@ -25,10 +24,9 @@ print("large numbers:", naive(np.array([101.0, 102.0, 103.0], np.float32)))
 
 # ## Only differences matter
 #
-# Adding the same c to every x multiplies numerator and denominator by exp(c), which cancels. So the second
-# answer should have been the first. We may choose c, and the choice that cannot overflow is minus the
-# largest x: then the largest exponential is exactly 1, the sum is at least 1, and what underflows was
-# negligible.
+# Adding the same c to every x multiplies numerator and denominator by exp(c), which cancels. So both answers should
+# have been equal. We may choose c. Minus the largest x cannot overflow: the largest exponential is then exactly 1, the
+# sum is at least 1, and terms that underflow are negligible.
 
 
 def softmax(x):
@@ -78,11 +76,11 @@ figure(
 
 # ## Their gradients
 #
-# Softmax first. Each output depends on every input, through the numerator (only its own) and through S (all
-# of them). Working it out (the docstring of `manual.Softmax` does) gives a formula with one sum: each
-# probability times the difference between its cotangent and their mean, weighted by the probabilities.
-# Log-softmax is simpler still, and logsumexp is the simplest: its gradient *is* softmax. The moral: never
-# differentiate the detour; the composite has a nicer gradient than its parts.
+# Softmax first. Each output depends on every input, through the numerator (only its own) and through S (all of them).
+# Working it out (the docstring of `manual.Softmax` does) gives a formula with one sum: each probability times the
+# difference between its cotangent and the mean of all cotangents, weighted by the probabilities. Log-softmax is simpler
+# still, and logsumexp is the simplest: its gradient *is* softmax. The moral: never differentiate the detour; the
+# composite has a nicer gradient than its parts.
 
 
 def forward(x, r):
@@ -107,9 +105,9 @@ assert check_my_backward(derivation, forward, inputs)
 
 # ## Together with the loss
 #
-# In cross-entropy, the cotangent of log-softmax is -1/n at the target and 0 elsewhere. Put that into the
-# gradient of log-softmax, and all that is left is: predicted probability, minus 1 at the target, over n. No
-# logarithm, no division, nothing that could overflow.
+# In cross-entropy, the cotangent of log-softmax is -1/n at the target and 0 elsewhere. Put this into the gradient of
+# log-softmax. The result is short: the predicted probability, minus 1 at the target, over n. It has no logarithm, no
+# division, and nothing that could overflow.
 
 logits, target = rng.normal(size=(4, 3)) * 50, np.array([0, 2, 1, 1])
 loss = manual.CrossEntropyLoss()

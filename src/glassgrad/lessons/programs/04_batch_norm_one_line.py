@@ -92,8 +92,7 @@ assert report.diagnosis.kind == "n for n-1"
 
 # ## The check
 #
-# The claim about the two directions, on numbers: the gradient has mean 0 over the batch and is orthogonal
-# to h.
+# Numbers confirm the claim about the two directions: the gradient has mean 0 over the batch and is orthogonal to h.
 
 x = inputs["x"]
 s = (x.var(0) + 1e-5) ** -0.5

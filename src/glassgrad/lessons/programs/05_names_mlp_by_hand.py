@@ -1,11 +1,11 @@
 """The names MLP backward in 26 steps, and then in fewer.
 
-A small language model, every gradient of it derived, checked and simplified until it trains.
+Derive every gradient of a small language model, check it, and simplify until the model trains.
 """
 
-# A small language model: three letters in, the next letter out. An embedding, a linear layer, batch norm,
-# tanh, a linear layer, cross-entropy. Nothing in it is more than a line, and there are 26 gradients to
-# find. Doing all of them once is worth a week of reading.
+# A small language model: three letters in, the next letter out. An embedding, a linear layer, batch norm, tanh, a
+# linear layer, cross-entropy. Each step is one line, and there are 26 gradients to find. Doing all of them once is
+# worth a week of reading.
 
 import numpy as np
 
@@ -143,14 +143,13 @@ dC = np.zeros_like(C)
 np.add.at(dC, contexts, (dpre @ W1.T).reshape(emb.shape))
 """
 
-# `dlogits` is made in three strokes here; it is judged when the last of them is done.
+# Three lines make `dlogits` here; the checker compares it after the last one.
 
 assert check_my_backward(simplified, forward, inputs)
 
 # ## The check: train with it
 #
-# The simplified backward pass is a training step. Run as plain NumPy on all the names, it has to bring the
-# loss down.
+# The simplified backward pass is a training step. As plain NumPy on all names, it must bring the loss down.
 
 
 def numpy_forward(p, rows):
@@ -180,10 +179,10 @@ for _ in range(300):
 print(f"loss before {losses[0]:.3f}, after {losses[-1]:.3f}; a uniform guess has {np.log(27):.3f}")
 assert losses[-1] < 1.0
 
-# `dlogits` is a picture worth keeping in mind. In each row the score of the right letter is pulled up, by the
-# distance of its probability from 1, and each of the others is pushed down by its own. In a row they add up to 0.
-# These are the letters of two names before the training, and then after it: what is known is left alone, and where
-# several letters could follow, as at the beginning of a name, it is pulled as hard as before.
+# `dlogits` is a picture worth keeping in mind. In each row, the step pulls the score of the right letter up by 1 minus
+# its probability, and pushes each other score down by its own probability. A row adds up to 0. The pictures show the
+# letters of two names before and after the training. Where the model knows the next letter, it pulls no more. Where
+# several letters could follow, as at the beginning of a name, it pulls as hard as before.
 
 shown = ["".join(letters[c] for c in context) for context in contexts[:8]]
 for when, weights in (("before", inputs), ("after", parameters)):

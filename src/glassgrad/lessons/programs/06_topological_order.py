@@ -68,9 +68,8 @@ assert abs(too_much) > abs(x.grad)
 
 # ## Three ways to an order
 #
-# **Depth first.** List a value after everything it was made from; reading the list backwards gives an
-# order. Recursion is the shortest way to write it, and the first long sum ends it: Python gives up after a
-# thousand calls.
+# **Depth first.** List a value after everything it was made from; reading the list backwards gives an order. Recursion
+# is the shortest way to write it, but it fails at the first long sum: Python gives up after a thousand calls.
 
 
 def depth_first(value, seen, found):
@@ -89,8 +88,8 @@ try:
 except RecursionError:
     print("depth first by recursion: the sum of 5000 numbers is too deep")
 
-# **Counting.** Count for every value how many others were made from it; a value that has heard from all of
-# them is ready. No recursion, and it is what schedulers of build systems do (Kahn 1962).
+# **Counting.** Count for every value how many others were made from it; a value that has received from all of them is
+# ready. This needs no recursion, and schedulers of build systems do it (Kahn 1962).
 
 
 def by_counting(root):
@@ -128,8 +127,8 @@ def by_time(root):
 
 # ## The check
 #
-# On a graph with many crossings, both orders put every value before everything it was made from, and both
-# give the gradient of a nudge.
+# On a graph with many crossings, both orders put every value before everything it was made from, and both give the
+# gradient that nudging finds.
 
 
 def tangled(x, y):

@@ -3,10 +3,9 @@
 One sweep per output or one per input: what a gradient costs either way.
 """
 
-# The chain rule multiplies slopes along paths. It does not say from which end to multiply. From the inputs:
-# that is forward mode, which carries along, with every number, how fast it moves when *one* input moves.
-# From the output: reverse mode, which carries back, for every number, how fast the *output* moves when it
-# does.
+# The chain rule multiplies slopes along paths. It does not say from which end to multiply. Forward mode begins at the
+# inputs: it carries along, with every number, how fast this number moves when *one* input moves. Reverse mode begins at
+# the output: it carries back, for every number, how fast the *output* moves when this number moves.
 
 import numpy as np
 
@@ -29,9 +28,8 @@ print(explain(f, 2.0, 3.0))
 
 # ## As matrices
 #
-# A function from n numbers to m has a Jacobian of m rows and n columns. If it is a chain of steps, the
-# Jacobian is a product of their Jacobians, `J = J3 @ J2 @ J1`. Matrix products can be bracketed as one
-# likes, but the costs differ:
+# A function from n numbers to m has a Jacobian of m rows and n columns. If it is a chain of steps, the Jacobian is a
+# product of their Jacobians, `J = J3 @ J2 @ J1`. You may bracket a matrix product as you like, but the costs differ:
 #
 # * forward mode starts with a vector on the right, `J3 @ (J2 @ (J1 @ v))`: one *column* of J per sweep, n
 #   sweeps for all;
@@ -91,10 +89,10 @@ figure(
 #
 # ## What it costs instead
 #
-# Memory. A reverse sweep needs the numbers of the forward pass in the opposite order, so they all have to
-# be kept, while forward mode forgets as it goes. Lesson 9 is about that bill. And forward mode wins when
-# there are few inputs and many outputs: the speed of a whole trajectory as one parameter changes is a
-# single forward sweep. Here 199 numbers are made from one:
+# Reverse mode costs memory. A reverse sweep needs the numbers of the forward pass in the opposite order, so it keeps
+# all of them; forward mode forgets as it goes. Lesson 9 is about this cost. Forward mode wins if there are few inputs
+# and many outputs: the speed of a whole trajectory as one parameter changes is a single forward sweep. Here 199 numbers
+# are made from one:
 
 
 def few_in(t):

@@ -1,6 +1,6 @@
 """Hessian-vector products: curvature without the matrix.
 
-How fast the gradient turns, at the price of two gradients, and the largest rate that descent bears.
+How fast the gradient changes, at the price of two gradients, and the largest rate at which descent converges.
 """
 
 # The gradient says which way is down. The Hessian, the matrix of second derivatives, says how long that
@@ -42,13 +42,11 @@ nudged = (g(w + h * v) - g(w - h * v)) / (2 * h)
 
 _, pushed = jvp(g, (w,), (v,))
 
-# **Reverse over reverse.** Take the gradient of the number `g(w) · v`. It works too, and keeps more in
-# memory.
+# **Reverse over reverse.** Take the gradient of the number `g(w) · v`. This works too, and needs more memory.
 
 twice = gradient_of(lambda w: (g(w) * v).sum())(w)
 
-# `hvp` is the second of these. All of them agree with the matrix itself, which is small enough here to be
-# built:
+# `hvp` is the second of these. All of them agree with the matrix itself, which is small enough to build here:
 
 full = hessian(loss)(w).numpy()
 product = hvp(loss, (w,), (v,))

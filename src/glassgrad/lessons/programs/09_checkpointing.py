@@ -22,7 +22,7 @@ x = gg.tensor(rng.normal(size=(BATCH, WIDTH)))
 
 # ## Weighing
 #
-# Python can say how much memory was in use at most; NumPy reports its arrays to it. The unit below is the
+# Python's `tracemalloc` records the peak of memory in use, and NumPy reports its arrays to it. The unit below is the
 # output of one layer. A counter says how often a layer is computed.
 
 UNIT = BATCH * WIDTH * 8
@@ -64,9 +64,9 @@ def weighed(segments):
 
 # ## The bill
 #
-# With k segments of n/k layers, k inputs are kept, and while one segment is worked backwards its n/k layers
-# are there as well: about k + n/k. That is smallest at k = √n, here 6, where it is 2√n instead of n (Chen
-# et al. 2016). Each layer is computed twice instead of once; since a backward pass costs about two forward
+# With k segments of n/k layers, the program keeps k inputs. While it goes backwards through one segment, the n/k layers
+# of this segment are in memory as well: about k + n/k. That is smallest at k = √n, here 6, where it is 2√n instead of n
+# (Chen et al. 2016). Each layer is computed twice instead of once; since a backward pass costs about two forward
 # passes, the whole takes about a third longer.
 
 exact, most, layers = weighed(0)
@@ -84,8 +84,8 @@ figure("09_bill", chart(lines, x="segments", y="layers kept"))
 
 # ## The check
 #
-# The gradients are not nearly but exactly the same: the second computation does what the first one did. The
-# best number of segments is about the square root, and its bill is less than half of the whole.
+# The gradients are exactly the same, not nearly: the second computation does what the first one did. The best number of
+# segments is about the square root of the layers, and needs less than half of the memory.
 
 best, least = min(measured, key=lambda point: point[1])
 assert 4 <= best <= 9

@@ -45,7 +45,7 @@ assert angle(g, by_value(g, 5.0)) > 20
 # ## At the cliff
 #
 # A valley with a wall: the height is x² / 20, and to the left of x = 0 a steep exponential is added.
-# Going down with momentum, the walker comes to the wall with some speed, and the wall answers.
+# Descending with momentum, the walker reaches the wall with some speed, and the wall throws it back.
 
 
 def height(x):

@@ -13,7 +13,7 @@ import numpy as np
 import glassgrad as gg
 from glassgrad import nn, optim
 
-# glassgrad warns of one of them, at its line. Here it says nothing, so that you can find it yourself.
+# glassgrad warns about one of them, at its line. The warning is off here, so that you can find the mistake yourself.
 warnings.simplefilter("ignore", gg.errors.IdleStepWarning)
 
 rng = np.random.default_rng(0)
@@ -46,8 +46,8 @@ def loop_1(broken):
     return loss.item()
 
 
-# `backward` *adds* to `.grad`. Without `zero_grad` every step uses the sum of all gradients so far: a
-# momentum of 1 that never forgets, and swings.
+# `backward` *adds* to `.grad`. Without `zero_grad` every step uses the sum of all gradients so far. This is a momentum
+# of 1: it never forgets, so the loss swings.
 
 results[1] = loop_1(True), loop_1(False)
 
@@ -70,7 +70,7 @@ def loop_2(broken):
 
 
 # `cross_entropy` takes scores and applies log-softmax itself. Given probabilities, it takes their softmax
-# again: numbers between 0 and 1 can differ by at most 1, so the most certain answer it can hear is e : 1.
+# again: numbers between 0 and 1 can differ by at most 1, so the most certain answer it can receive is e : 1.
 
 results[2] = loop_2(True), loop_2(False)
 
@@ -119,9 +119,9 @@ def loop_4(broken):
     return first - loss.item()
 
 
-# The three calls have an order: forget, compute, use. Here the optimizer steps right after forgetting, when
-# there is nothing to use; what `backward` then finds is thrown away in the next round. The model does not
-# move at all. (The number is how much the loss fell in twenty steps: more is better.)
+# The three calls have an order: forget, compute, use. Here the optimizer steps right after forgetting, when there is
+# nothing to use. The next round throws away the gradient that `backward` then computes. The model does not move at all.
+# (The number is how much the loss fell in twenty steps: more is better.)
 
 results[4] = loop_4(True), loop_4(False)
 
@@ -142,9 +142,9 @@ def loop_5(broken):
     return loss.item()
 
 
-# A starting value was put in *after* the optimizer was made, by making a new tensor of the same name. The
-# optimizer updates the old one, the loss uses the new one. Change the numbers inside a tensor instead, or
-# make the optimizer last.
+# The program sets a starting value *after* it made the optimizer, by making a new tensor with the same name. The
+# optimizer updates the old tensor, the loss uses the new one. Change the numbers inside the tensor instead, or make the
+# optimizer last.
 
 results[5] = loop_5(True), loop_5(False)
 

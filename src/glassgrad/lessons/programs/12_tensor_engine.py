@@ -7,10 +7,6 @@ The scalar engine, for arrays: broadcasting, matrix products, the order of the w
 # thousands of objects, and Python would spend its time on them instead of on arithmetic. So the numbers are put into
 # arrays: one object per *array*, one rule per *operation on arrays*. The idea stays the same. What changes fits in
 # 150 lines, and this page is all of them: it is a program, and it trains a network at its end.
-#
-# Three things are new. Arrays of different shapes meet, so a gradient has to return to the shape of its own array.
-# A slope is no single number any more: a result of 100 entries made from 50 has 5000 slopes, which nobody wants to
-# store. And adding gradients costs memory now, so it matters how they are added, and into whose array.
 
 import itertools
 
@@ -18,11 +14,15 @@ import numpy as np
 
 import glassgrad as gg
 
+# Three things are new. Arrays of different shapes meet, so a gradient has to return to the shape of its own array. A
+# slope is no longer a single number: a result of 100 entries made from 50 has 5000 slopes, too many to store. Adding
+# gradients costs memory now, so it matters how they are added, and into whose array.
+#
 # ## Broadcasting, backwards
 #
 # NumPy stretches shapes: in `(4, 3) + (3,)` the row is added to each of the four rows. Going forward, one number was
 # used four times; going backward, its gradient is the sum of four. Whatever was stretched is summed along the axes
-# it was stretched along. These lines do it for every operation there is:
+# it was stretched along. These lines do it for every operation:
 
 
 def shrink(g, shape):
@@ -38,12 +38,12 @@ assert shrink(np.ones((4, 3)), (4, 1)).tolist() == [[3.0]] * 4
 
 # ## A tensor
 #
-# A tensor has its numbers, its gradient, and the tensors that it was made from. With each of these goes a *rule*: a
-# function that is given the gradient of the result and returns the gradient of that one argument. It multiplies with
-# the 5000 slopes without ever writing them down.
+# A tensor has its numbers, its gradient, and the tensors that it was made from. Each of these comes with a *rule*: a
+# function that takes the gradient of the result and returns the gradient of this argument. It multiplies by the 5000
+# slopes without ever writing them down.
 #
-# `needs` is true for parameters and for everything made from them. Nobody asks for the gradient of the data, so no
-# rule is kept for it and no time spent on it.
+# `needs` is true for parameters and for everything made from them. Nobody needs the gradient of the data, so the engine
+# keeps no rule for it and spends no time on it.
 
 
 class Tensor:
@@ -65,9 +65,9 @@ def tensor(x):
 
 # ## Adding in place, and whose array it is
 #
-# Most tensors are used once and get one gradient. It is taken as it comes, without a copy. But then it is only
-# *borrowed*: in `z = x + y` one and the same array arrives at x and at y, and adding to it in place would change both.
-# So a second gradient makes a new array, and only from the third on `+=` may work in place.
+# Most tensors are used once and get one gradient. They keep it without a copy. But then the array is only *borrowed*:
+# in `z = x + y` the same array arrives at x and at y, and adding to it in place would change both. So a second gradient
+# makes a new array, and only from the third on `+=` may work in place.
 
 
 def receive(self, g):
@@ -84,10 +84,10 @@ Tensor.receive = receive
 
 # ## Going backwards
 #
-# A tensor may hand on its gradient when that is complete. Lesson 6 found the cheapest order for it: everything is
-# younger than what it was made from, so go from the youngest to the oldest. Gradients in between are dropped as
-# soon as they are handed on, which keeps the memory of a backward pass small. Parameters keep theirs, in an array
-# of their own, so that the next pass can add to it.
+# A tensor may send its gradient on when the gradient is complete. Lesson 6 found the cheapest order: everything is
+# younger than what it was made from, so go from the youngest to the oldest. Intermediate tensors drop their gradients
+# as soon as they have sent them on, which keeps the memory of a backward pass small. Parameters keep theirs, in an
+# array of their own, so that the next pass can add to it.
 
 
 def backward(self):
@@ -110,8 +110,8 @@ Tensor.backward = backward
 
 # ## Operations, number by number
 #
-# Each is one line for the result and one rule for each argument. The rules know nothing of broadcasting, because
-# `shrink` comes after them; and subtraction and division, made of the others, need none.
+# Each is one line for the result and one rule for each argument. The rules know nothing about broadcasting, because
+# `shrink` comes after them. Subtraction and division are made of the others and need no rules.
 
 
 def add(a, b):
@@ -173,8 +173,9 @@ def matmul(a, b):
 
 # ## Operations that move or gather numbers
 #
-# A sum sends its gradient to everything that it summed; a change of shape is undone; what was picked by an index gets
-# back what it gave, and a row that was picked twice gets both, which is why this is `np.add.at` and not an assignment.
+# A sum sends its gradient to everything that it summed. The rule of `reshape` reshapes back. An index sends each
+# gradient back to the entry that it picked; a row that was picked twice gets both, so the rule uses `np.add.at` instead
+# of an assignment.
 
 
 def total(a, axis=None, keepdims=False):
@@ -212,8 +213,8 @@ Tensor.sum, Tensor.mean, Tensor.reshape, Tensor.swapaxes = total, mean, reshape,
 
 # ## What is built of them
 #
-# Everything else is made of these, and needs no rule: a loss, a layer, a step. In log-softmax the largest score is
-# taken off as plain numbers: it changes nothing of the result, so its gradient would be 0 anyway (lesson 5).
+# Everything else is made of these, and needs no rule: a loss, a layer, a step. Log-softmax subtracts the largest score
+# as a plain number: this does not change the result, so the gradient would be 0 anyway (lesson 5).
 
 
 def cross_entropy(scores, labels):
@@ -258,7 +259,7 @@ print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}; right: {(scores.argmax(1) == i
 # ## What happens without care
 #
 # Leave out the difference between borrowed and owned, and the engine still passes most tests. Here x gets a gradient
-# that it shares with y, adds the next one to it in place, and y has it too.
+# that it shares with y, adds the next one to it in place, and changes y's gradient too.
 
 
 def careless(self, g):
@@ -283,8 +284,8 @@ assert gradients_with(careless)[1] != [2.0, 2.0]
 
 # ## The check
 #
-# The network once more, in this engine and in glassgrad's: the same gradients, up to rounding. And an expression
-# that uses most of the rules, against nudges of each number.
+# This engine and glassgrad's give the same gradients of the network, up to rounding. An expression that uses most of
+# the rules is compared with nudges of each number.
 
 theirs = [gg.tensor(p.data, requires_grad=True) for p in parameters]
 w1, b1, w2, b2 = theirs

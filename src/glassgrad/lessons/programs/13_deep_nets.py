@@ -3,9 +3,9 @@
 What sixteen layers do to a gradient, measured: sigmoid, ReLU, initial weights, batch norm, residuals.
 """
 
-# For twenty years everybody knew that networks of more than a few layers do not learn. They had neurons enough and
-# the right gradients; the gradients just did not arrive. This page measures, in a net of sixteen layers, what becomes
-# of the numbers on their way up and of the gradient on its way down, and then makes the changes that mended it.
+# For twenty years everybody knew that networks of more than a few layers do not learn. They had enough neurons and the
+# right gradients, but the gradients did not arrive. This page takes a net of sixteen layers, measures how the numbers
+# change on their way up and the gradient on its way down, and then makes the changes that solved the problem.
 
 import numpy as np
 
@@ -44,9 +44,9 @@ def deep(activation, spread, block=Plain):
 
 # ## The measurement
 #
-# One pass up and one down. For each block: how much its output varies over the examples, and how large the gradient
-# is that arrives at this output. What matters is the change from block to block. A block that multiplies by f makes
-# f to the sixteenth power of sixteen: of 0.5 remains 0.00002, and 1.5 becomes 650.
+# We make one pass up and one down. For each block we measure how much its output varies over the examples, and how
+# large a gradient arrives at this output. The change from block to block matters. Sixteen blocks that each multiply by
+# f multiply by f to the sixteenth power together: 0.5 leaves 0.00002, and 1.5 gives 650.
 
 
 def measure(model):
@@ -77,10 +77,10 @@ def look(name, model):
 
 # ## Sigmoid
 #
-# The slope of a sigmoid is y (1 - y): a quarter in the middle, next to nothing at both ends. Each block multiplies the
-# gradient by that, and by its weights, which at spread 1 change nothing on average. So the factor is a quarter at
-# best. And on the way up it shrinks the differences between examples to a quarter as well: after a few blocks all of
-# them look the same.
+# The slope of a sigmoid is y (1 - y): a quarter in the middle, nearly 0 at both ends. Each block multiplies the
+# gradient by that, and by its weights, which at spread 1 change nothing on average. So the factor is a quarter at best.
+# On the way up, it shrinks the differences between examples to a quarter as well: after a few blocks all examples look
+# the same.
 
 up, down = look("sigmoid", deep(nn.Sigmoid, 1.0))
 assert up < 0.3
@@ -89,9 +89,9 @@ print(f"of the gradient at block 16, block 1 gets {downs['sigmoid'][0] / downs['
 
 # ## ReLU
 #
-# The slope of a rectifier is 1 wherever it lets through: there, nothing is lost. But half of the units are shut. That
-# takes half of the mean square, so the size falls by the root of a half, 0.7, in each block. It is better than a
-# quarter; after sixteen blocks it is a three-hundredth, up as well as down.
+# The slope of a rectifier is 1 where it lets a value through, so nothing is lost there. But half of the units are shut.
+# This removes half of the mean square, so each block multiplies the size by the root of a half, 0.7. That is better
+# than a quarter, but sixteen blocks leave a three-hundredth, both up and down.
 
 up, down = look("ReLU", deep(nn.ReLU, 1.0))
 assert 0.6 < up < 0.8
@@ -99,15 +99,15 @@ assert 0.6 < down < 0.8
 
 # ## How to draw weights
 #
-# A factor that is known can be undone: draw the weights larger by the root of 2, and each block multiplies by 1. That
-# is He's initialisation (2015). For tanh, whose slope is 1 in the middle, a spread of 1 is right: Xavier's (2010).
+# A known factor can be undone: draw the weights √2 times as large, and each block multiplies by 1. This is He's
+# initialisation (2015). For tanh, whose slope is 1 in the middle, a spread of 1 is right: this is Xavier's (2010).
 
 up, down = look("ReLU, spread √2", deep(nn.ReLU, 2**0.5))
 assert 0.85 < up < 1.15
 assert 0.85 < down < 1.15
 
 # Too much is no better than too little. At spread 2 every block multiplies by 1.4, and sixteen by a hundred and more.
-# A net like that throws its weights away in its first step. Clipping (lesson 10) shortens that and leaves the cause.
+# Such a net throws its weights away in the first step. Clipping (lesson 10) shortens the step and leaves the cause.
 
 up, down = look("ReLU, spread 2", deep(nn.ReLU, 2.0))
 assert up > 1.25
@@ -115,9 +115,9 @@ assert down > 1.25
 
 # ## Batch norm
 #
-# A good start holds as long as the weights stay near it. Batch norm (lesson 4) does not predict the scale, it measures
-# it, at every step: whatever spread the weights have, what comes out varies by the same. Backward it divides the
-# gradient by the very number that it divided by before, so a scale that is wrong has no effect on the next block.
+# A good start holds as long as the weights stay near it. Batch norm (lesson 4) does not predict the scale; it measures
+# the scale at every step. Its output has the same spread, whatever spread the weights have. Backward, it divides the
+# gradient by the same number as before, so a wrong scale has no effect on the next block.
 
 
 class Normed(nn.Module):
@@ -136,14 +136,14 @@ for spread in (0.1, 10.0):
     assert 0.95 < up < 1.05
     assert 1.1 < down < 1.3
 
-# It is not free. Each batch norm in front of a rectifier makes the gradient larger by about 1.2: twenty blocks
-# bear that, a hundred do not.
+# It is not free. Each batch norm in front of a rectifier makes the gradient larger by about 1.2: twenty blocks still
+# work with this, a hundred do not.
 #
 # ## Residuals
 #
-# The other way out is not to multiply. A block that computes `x + f(x)` has the slope 1 + f'(x): whatever f does, the
-# gradient has a road on which nothing is taken from it. Only the sum must not grow: with f at full size every block
-# would double the square. So f starts small, at a third here.
+# The other solution is not to multiply. A block that computes `x + f(x)` has the slope 1 + f'(x): whatever f does, the
+# gradient has a path on which it loses nothing. But the sum must not grow: with f at full size, every block would
+# double the square. So f starts small, here at a third.
 
 
 class Residual(nn.Module):
@@ -166,13 +166,13 @@ drawn = ["sigmoid", "ReLU", "ReLU, spread √2", "ReLU, spread 2", "residual"]
 numbered = {name: list(enumerate(downs[name], 1)) for name in drawn}
 figure("13_gradients", chart(numbered, x="block", y="gradient at its output", log_y=True))
 
-# The straight lines are the powers: on this axis a constant factor is a slope.
+# On this axis, a constant factor from block to block is a straight line.
 #
 # ## Does it learn?
 #
-# A hundred steps of plain SGD, the same for everybody. 0.69 is what a coin gets. The rate falls in a straight line to
-# nothing. At a constant rate nets as deep as these go on jumping, and where the last jump ends depends on the last
-# digit of a weight: the comparison would be one of luck.
+# Each net gets the same hundred steps of plain SGD. A coin reaches a loss of 0.69. The rate falls linearly to 0. At a
+# constant rate, nets as deep as these keep jumping, and the last digit of a weight decides where the last jump ends:
+# the comparison would be luck.
 
 
 def train(model):
@@ -199,7 +199,7 @@ for name, loss in reached.items():
 
 # ## The check
 #
-# What does not arrive cannot be learnt from; what arrives can.
+# A net learns from a gradient that arrives, and only from that.
 
 assert downs["sigmoid"][0] < 1e-7 * downs["sigmoid"][-1]
 assert reached["sigmoid"] > 0.69

@@ -3,9 +3,9 @@
 What float16 and bfloat16 leave out, how a scaled loss saves gradients, and why they are checked in float64.
 """
 
-# Between two numbers there are always more, and a computer has room for few of them. Which ones it leaves out decides
-# whether a gradient arrives as itself, as something near, or as 0. This page looks at three ways to spend 16 or 32
-# bits, loses a gradient in one of them, gets it back, and explains why gradients are checked in 64 bits.
+# Between two numbers there are always more, and a computer has room for few of them. This choice decides whether a
+# gradient arrives exactly, approximately, or as 0. This page looks at three ways to spend 16 or 32 bits, loses a
+# gradient in one of them, gets it back, and explains why gradients are checked in 64 bits.
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from glassgrad.lessons import chart, figure
 #
 # A float is a sign, an exponent and some digits: ± 1.0110… · 2^e. Bits for the exponent buy *range*, how large and how
 # small numbers may be; bits for the digits buy *precision*, how near the next number is. float16 has 5 and 10, float32
-# has 8 and 23, and bfloat16 is float32 with the last 16 digits cut off: 8 and 7, all of the range and little else.
+# has 8 and 23, and bfloat16 is float32 without its last 16 bits: 8 and 7, the whole range and few digits.
 # NumPy has no bfloat16, but cutting is easy: take the 32 bits as an integer, round, and drop the lower half.
 
 
@@ -39,14 +39,14 @@ assert np.isinf(float16(70000.0))
 assert bfloat16(1e-8) > 0
 assert bfloat16(1.001) == 1.0
 
-# Read it by columns. float16 knows a third to three digits, and loses both ends: 70000 is too large for it, a hundred
-# millionth is nothing. bfloat16 loses neither, and thinks that 1.001 is 1.
+# Read the table by columns. float16 has three digits of a third, and loses both ends: 70000 is too large for it, and a
+# hundred-millionth becomes 0. bfloat16 loses neither end, but rounds 1.001 to 1.
 #
 # ## Where gradients live
 #
-# Losses are around 1, weights around 0.1. Gradients are somewhere else: each is a loss divided by a batch, a layer's
-# width, and the slopes on the way. Here is a small classifier that has nearly learnt its examples, and how its
-# gradients are spread over the powers of ten.
+# Losses are around 1, weights around 0.1. Gradients are much smaller: each is divided by the size of the batch and
+# multiplied by the slopes on the way. Here is a small classifier that has nearly learnt its examples. The output shows
+# how its gradients spread over the powers of ten.
 
 gg.manual_seed(0)
 rng = np.random.default_rng(0)
@@ -88,9 +88,9 @@ assert lost > 0.2
 #
 # ## Scaling the loss
 #
-# The backward pass only multiplies and adds, so twice the loss is twice every gradient. Multiply
-# the loss by 2^15, go backward, divide by 2^15 at the end: powers of two change the exponent alone, so nothing is
-# rounded by it. The gradients travel through the range that float16 has, and are made small after the journey.
+# The backward pass only multiplies and adds, so twice the loss is twice every gradient. Multiply the loss by 2^15, go
+# backward, and divide by 2^15 at the end: a power of two changes only the exponent, so it rounds nothing. The gradients
+# travel through the range that float16 has, and become small after the journey.
 
 
 def error(found):
@@ -110,18 +110,18 @@ assert half[-6] > 0.1
 assert np.isinf(half[30])
 assert max(brain.values()) < 1.01 * min(brain.values())
 
-# The left side is what happens to larger nets: a mean over 64 times as many predictions is a scale of 2^-6. On the
-# right the line ends at a cliff: too large a scale overflows, the gradient is infinite, the step is lost. So the
-# scale is searched for while training goes on: double it every so often, halve it when something overflows, and leave
-# that step out. This is `gg.amp.GradScaler`, and `TrainingConfig(dtype="float16", loss_scale=65536.0)`.
+# Larger nets are on the left side: a mean over 64 times as many predictions is a scale of 2^-6. On the right, the line
+# ends at a cliff: too large a scale overflows, the gradient is infinite, the step is lost. So training searches for the
+# scale as it goes: it doubles the scale from time to time, halves it after an overflow, and skips that step.
+# `gg.amp.GradScaler` does this, and so does `TrainingConfig(dtype="float16", loss_scale=65536.0)`.
 #
-# bfloat16 has the range of float32. It needs no scale, and its line is flat; it lies higher, because there are only
-# seven digits. That is the bargain: float16 is exact where it works, bfloat16 works everywhere.
+# bfloat16 has the range of float32. It needs no scale, so its line is flat; the line lies higher, because bfloat16 has
+# only seven digits. The choice is this: float16 is exact where it works, bfloat16 works everywhere.
 #
 # ## Small steps on large numbers
 #
-# Underflow has a sister, and she needs no small numbers. A weight of 1 and a step of 0.0002: the next float16 below
-# 1 is 0.9995, so the step is rounded away, and so are all others like it.
+# A step can vanish although neither number is small. Take a weight of 1 and a step of 0.0002: the next float16 below 1
+# is 0.9995, so the step is rounded away, and so is every other step like it.
 
 weight16, weight32 = np.float16(1), np.float32(1)
 for _ in range(1000):
@@ -132,15 +132,15 @@ assert weight16 == 1
 assert abs(weight32 - 0.8) < 1e-3
 
 # The remedy is to keep the weights in float32 and to round a copy of them for the passes (Micikevicius et al. 2018).
-# Sums have the same trouble: 2048 + 1 is 2048 in float16, so sums and means are computed in 32 bits even when what
-# they add has 16.
+# Sums have the same trouble: 2048 + 1 is 2048 in float16, so sums and means are computed in 32 bits even if their terms
+# have 16.
 #
 # ## Why gradients are checked in float64
 #
-# `gradcheck` nudges a number and looks at the change. Two errors pull at it. A large nudge h sees the curve and not
-# the slope: an error of about h². A small nudge compares two results that are nearly the same; what is left after the
-# subtraction is mostly rounding, and then it is divided by h: an error of about ε / h, with ε the distance from 1 to
-# the next float. The best nudge balances the two, near the third root of ε, and the best error is its square.
+# `gradcheck` nudges a number and looks at the change. It has two errors. A large nudge h measures the curve instead of
+# the slope: an error of about h². A small nudge subtracts two results that are nearly the same; the difference is
+# mostly rounding, and it is divided by h: an error of about ε / h, with ε the distance from 1 to the next float. The
+# best nudge balances the two, near the third root of ε, and the best error is its square.
 
 
 def slope_error(x, h, kind):
@@ -161,8 +161,8 @@ for name, points_of in curves.items():
     print(f"{name}: the best nudge is {h:.0e}, its error {least:.0e}")
 figure("14_nudges", chart(curves, x="nudge", y="error of the slope", log_x=True, log_y=True))
 
-# At its best a check in float32 sees five digits, and that for a function of one number; in a sum of many terms most
-# of them go, and what is right looks wrong. In float64 there are ten, and every mistake is far above the noise.
+# At its best, a check in float32 sees five digits, and only for a function of one number. A sum of many terms loses
+# most of them, so a right gradient looks wrong. In float64 there are ten, and every mistake is far above the noise.
 #
 # ## The check
 

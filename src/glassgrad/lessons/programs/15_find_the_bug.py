@@ -3,9 +3,9 @@
 Read, guess, and then ask the doctor: none of the twelve raises an error.
 """
 
-# Each of these twelve loops runs to its end, and none does what it should. Lesson 11 said at once what was wrong
-# with five such loops. Here nobody tells you: read a loop, look at the number below it, and decide what is wrong
-# before you go on. The doctor has watched all of them, and says at the end what it saw.
+# Each of these twelve loops runs to its end, and none does what it should. Lesson 11 explained each of five such loops
+# at once. Here you find out for yourself: read a loop, look at the number below it, and decide what is wrong before you
+# go on. The doctor watches all of them; its findings are at the end.
 #
 # (`glassgrad exercise 15` gives you the same loops to mend, and judges each.)
 
@@ -56,7 +56,7 @@ def tell(number, loop):
     print(f"loop {number}: the loss ends at {loop(watch):.3g}")
 
 
-# A healthy one, for comparison: this is what the twelve should come near to.
+# Here is a healthy one for comparison: the twelve should come near to its loss.
 
 
 def healthy(watch=watched):
@@ -309,7 +309,7 @@ tell(12, loop_12)
 
 # ## The answers
 #
-# Have you written yours down? The doctor names what it saw, and what it would do.
+# Have you written yours down? The doctor names each fault and its remedy.
 
 
 def answer(number):
@@ -319,37 +319,36 @@ def answer(number):
 
 # ## Answer 1
 #
-# The three calls are there, and in the wrong order: the gradients are made and thrown away before the step can use
-# them. No weight has moved, and the loss ends where it began: 1.14.
+# All three calls are there, but in the wrong order: the loop computes the gradients and throws them away before the
+# step can use them. No weight has moved, and the loss ends where it began: 1.14.
 
 answer(1)
 
 # ## Answer 2
 #
-# `.item()` takes the number out of the graph, and a tensor made of the number has no past. `requires_grad=True` does
-# not mend that; it only silences the error that would have said so. Take the number for the list, and the loss for
-# `backward`.
+# `.item()` takes the number out of the graph, and a tensor made of this number has no history. `requires_grad=True`
+# does not mend that; it only silences the error. Put the number into the list, and call `backward` on the loss.
 
 answer(2)
 
 # ## Answer 3
 #
-# The name says it: `with_logits` takes scores, and applies the sigmoid itself. What it gets are numbers between 0 and
-# 1, and their sigmoid lies between 0.5 and 0.73: it can never say no, and hardly yes.
+# The name says it: `with_logits` takes scores and applies the sigmoid itself. Here it gets numbers between 0 and 1,
+# whose sigmoid lies between 0.5 and 0.73: the model can never say no, and hardly yes.
 
 answer(3)
 
 # ## Answer 4
 #
-# ReLU makes exact zeros. Where all three are 0 the share is 0 / 0, and where the right one is, it is log 0. One such
-# example is enough: from there on every weight is nan. `log_softmax` of the scores has no zeros.
+# ReLU makes exact zeros. If all three scores are 0, the share is 0 / 0; if only the right one is 0, the loss takes log
+# 0. One such example is enough: afterwards every weight is nan. `log_softmax` of the scores has no zeros.
 
 answer(4)
 
 # ## Answer 5
 #
-# The gradients are right, and each step goes far past the valley that they point into, to a higher place on the other
-# side, where they are larger still. How far past: the rate times the curvature, which should stay below 2 (lesson 8).
+# The gradients are right, but each step goes far past the valley to a higher place on the other side, where the
+# gradients are larger still. The rate times the curvature says how far past; it should stay below 2 (lesson 8).
 
 answer(5)
 
@@ -363,8 +362,8 @@ answer(6)
 # ## Answer 7
 #
 # The first layer multiplies by its inputs on the way up, and by the same inputs on the way down: a hundred times too
-# large, twice. All inputs being positive, its gradients also have one sign for each example and unit. Take off the
-# mean and divide by the spread, with the numbers of the training set.
+# large, twice. All inputs are positive, so its gradients also have one sign for each example and unit. Subtract the
+# mean and divide by the spread, both of the training set.
 
 answer(7)
 
@@ -377,16 +376,16 @@ answer(8)
 
 # ## Answer 9
 #
-# `eval()` was called to measure, and nobody called `train()` afterwards. Batch norm then uses the statistics it began
-# with, mean 0 and spread 1, which it never gets to know better. It learns all the same, which is what makes this one
-# hard to see: in a deep net it may not.
+# The program called `eval()` to measure, and never called `train()` afterwards. Batch norm then uses the statistics it
+# began with, mean 0 and spread 1, and never updates them. This net learns all the same, so the bug is hard to see; a
+# deep net may not learn.
 
 answer(9)
 
 # ## Answer 10
 #
-# What is kept for the plots is cut out of the graph, and it is what the last layer gets. So the first layer stays as
-# it was drawn, and the net learns from 32 features of chance. Keep the cut copy, hand on the original.
+# The copy for the plots is cut out of the graph, and the last layer gets this copy. So the first layer keeps its
+# initial weights, and the net learns from 32 random features. Keep the cut copy, and pass the original on.
 
 answer(10)
 
@@ -399,8 +398,9 @@ answer(11)
 
 # ## Answer 12
 #
-# The net is measured while it still drops half of its units, so it looks worse than it is, and differently each time.
-# With batch norm it would even learn from the examples that it is measured on. `eval()` before, `train()` after.
+# The loop measures the net while dropout still removes half of its units. So the net looks worse than it is, and each
+# measurement differs. With batch norm, the net would even learn from the examples that it is measured on. Call `eval()`
+# before measuring, and `train()` after it.
 
 answer(12)
 

@@ -3,9 +3,9 @@
 Hooks, a record of a run, clipping, and what four optimizers make of a gradient.
 """
 
-# A backward pass is over in a moment, and leaves a number at each parameter. This page slows it down: it listens while
-# the gradient passes through the layers, keeps a record of a whole run, finds the step at which something went wrong,
-# and follows what remains of a gradient to the step that an optimizer makes of it.
+# A backward pass takes a moment and leaves a gradient at each parameter. This page slows it down: it listens while the
+# gradient passes through the layers, keeps a record of a whole run, finds the step at which something went wrong, and
+# follows a gradient to the step that an optimizer makes of it.
 
 import numpy as np
 
@@ -29,9 +29,9 @@ model = made()
 
 # ## Listening at a tensor
 #
-# `register_hook` puts a function at a tensor. It is called when the gradient of this tensor is complete, in the middle
-# of the backward pass: not before every path has arrived, and before anything is sent on. A tensor in between keeps no
-# gradient by itself; a hook sees it go by.
+# `register_hook` attaches a function to a tensor. The backward pass calls it when the gradient of this tensor is
+# complete: after every path has arrived, and before anything is sent on. An intermediate tensor keeps no gradient by
+# itself, but a hook sees the gradient pass.
 
 heard = []
 x = gg.tensor(inputs[:8])
@@ -46,8 +46,8 @@ assert len(heard) == 1
 
 # ## Listening at every layer
 #
-# A module has a hook for the gradient that comes to its output and the one that it sends on. The order in which they
-# speak is the backward pass: the last layer first.
+# A module has a hook for two gradients: the one that arrives at its output, and the one that it sends on. The hooks run
+# in the order of the backward pass: the last layer comes first.
 
 visits = []
 
@@ -71,9 +71,9 @@ assert [arrived for _, arrived, _ in visits[1:]] == [sent_on for _, _, sent_on i
 
 # ## Changing it on its way
 #
-# The value that a hook returns replaces the gradient. Here the gradient at `hidden` is stopped: the layers above learn,
-# the one below gets zeros, though not one line of the model has changed. (Reversing its sign instead is a whole field,
-# domain-adversarial training.)
+# The value that a hook returns replaces the gradient. Here a hook stops the gradient at `hidden`: the layers above
+# learn, the one below gets zeros, and no line of the model has changed. (Domain-adversarial training reverses the sign
+# instead.)
 
 model = made()
 hidden = model[1](model[0](x))
@@ -85,8 +85,8 @@ assert float(model[2].weight.grad.norm()) > 0
 
 # ## A whole run
 #
-# Nobody reads forty backward passes. `GradientMonitor` keeps their sizes: of gradients, of weights, and of how far
-# each step moves the weights. In this run somebody typed one target wrong, 2500 for 0.25, in the batch of step 20.
+# Nobody reads forty backward passes. `GradientMonitor` records sizes: those of the gradients, of the weights, and of
+# the move that each step makes. In this run somebody typed one target wrong, 2500 for 0.25, in the batch of step 20.
 
 typed = targets.copy()
 typed[20 * 8] = 2500.0
@@ -119,14 +119,14 @@ print(f"that step moved a layer by {moved[20]:.0f} times its size; usual {np.med
 print(f"loss over all examples: {before:.2f} before that step, {after:.0f} after it")
 assert norms.argmax() == 20
 
-# A layer that is moved by many times its size forgets what it knew. A curve of the losses shows *that* something has
-# happened; the record says *when*, and there is a batch to look at. (What becomes of such a net afterwards depends on
-# the last digit of its weights.)
+# A layer that moves by many times its size forgets what it knew. A curve of the losses shows *that* something has
+# happened; the record says *when*, so you know which batch to look at. (The rest of such a training depends on the last
+# digit of the weights.)
 #
 # ## Clipping
 #
-# Between `backward` and `step` there is a place where a gradient is known and not yet used. Clipping by norm (lesson
-# 10) sits there. The wrong target is still wrong; it costs one ordinary step in a wrong direction.
+# Between `backward` and `step`, the gradient is known and not yet used. Clip it by norm there (lesson 10). The wrong
+# target is still wrong, but it costs only one ordinary step in a wrong direction.
 
 clipped_norms, clipped_moved, (_, clipped_after, clipped_end) = train(clip=1.0)
 print(f"clipped, that step moves a layer by {clipped_moved[20]:.2f} times its size")
@@ -139,9 +139,9 @@ assert after > 10
 
 # ## From a gradient to a step
 #
-# What is left of it goes to the optimizer, and each makes another step of it. SGD goes down the steepest way, as far
-# as the slope is steep. Momentum adds what it did before. RMSprop divides every coordinate by its own usual size, and
-# Adam does both. Two surfaces show the difference: a ravine, forty times as steep across as along,
+# The gradient goes to the optimizer, and each optimizer makes another step of it. SGD goes down the steepest way; the
+# steeper the slope, the longer its step. Momentum adds the steps before. RMSprop divides every coordinate by its own
+# usual size. Adam does both. Two surfaces show the difference: a ravine, forty times as steep across as along,
 
 
 def ravine(x, y):
@@ -185,16 +185,15 @@ for title, (height, start, box, levels) in surfaces.items():
     for step in (4, 15):
         print(f"{title}, height after {step:2} steps: ", *(f"{n} {h[step]:.2f} " for n, h in heights[title].items()))
 
-# In the ravine SGD swings from wall to wall, for its rate is limited by the steep direction, and then creeps along the
-# flat one. Momentum swings wider and gets further. The two that divide by the usual size take both directions for
-# equally steep; Adam, which has momentum too, arrives first and runs past. At the saddle the slope that leads down is
-# a sixtieth of the other at first: SGD and momentum follow the large one along the ridge and turn at its end; RMSprop
-# and Adam go down from the first step on.
+# In the ravine, SGD swings from wall to wall, because the steep direction limits its rate, and then creeps along the
+# flat one. Momentum swings wider and gets further. RMSprop and Adam divide by the usual size, so both directions look
+# equally steep to them; Adam also has momentum, arrives first and runs past. At the saddle, the slope that leads down
+# is a sixtieth of the other at first. SGD and momentum follow the large slope along the ridge and turn at its end;
+# RMSprop and Adam go down from the first step on.
 #
 # ## The check
 #
-# What was heard is what is there: a hook's gradient is that of `retain_grad`, and clipping by norm leaves exactly the
-# norm that it was given.
+# A hook gets the same gradient as `retain_grad` keeps, and clipping by norm leaves exactly the norm that it was given.
 
 model = made()
 hidden = model[1](model[0](x))

@@ -1,6 +1,6 @@
 """The chain rule, by nudging, by hand, and by a machine.
 
-Find slopes by trying, then by multiplying along paths and adding over them, and then let a program keep the book.
+Find slopes by trying, then by multiplying along paths and adding over them, and then let a program do it.
 """
 
 # ## Nudging
@@ -15,8 +15,8 @@ def slope_by_nudging(f, x, nudge):
 
 # ## By hand
 #
-# One weight, one bias, one example, and a loss with two parts: the square of what is missing, and a small
-# penalty for a large weight. So `w` is used twice, and a nudge of it travels along two paths.
+# One weight, one bias, one example, and a loss with two parts: the squared error, and a small penalty for a large
+# weight. So `w` is used twice, and a nudge of it travels along two paths.
 
 inputs = {"x": 1.5, "w": -2.0, "b": 0.5, "target": 1.0}
 
@@ -46,8 +46,8 @@ def backward():
 
 # ## A machine for it
 #
-# A book lists every number in the order in which they were made: its name, and from which others it was made,
-# with the slope for each. `a` occurs twice in `c = a * a`, once per factor. The last entry is the loss.
+# A book lists the numbers in the order in which they were made: the name of each, the numbers it was made from, and the
+# slope for each of these. `a` occurs twice in `c = a * a`, once per factor. The last entry is the loss.
 
 book = [
     ("a", []),  # a = 2

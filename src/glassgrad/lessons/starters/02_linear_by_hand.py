@@ -1,11 +1,11 @@
 """A linear layer, backwards.
 
-The gradient of x @ w + b, of the layer that stores its weight turned round, and of a layer that is used twice.
+The gradient of x @ w + b, of the layer that stores its weight transposed, and of a layer that is used twice.
 """
 
 # ## Line by line
 #
-# The matrices are square, so that a product with the wrong one turned round fits as well. Think of the
+# The matrices are square, so a product with the wrong one transposed fits as well. Think of the
 # indices, not of the shapes. The loss is a mean.
 
 import numpy as np

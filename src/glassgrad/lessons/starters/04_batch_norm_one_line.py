@@ -1,6 +1,6 @@
 """Layer norm, line by line and in one.
 
-The lesson normalises over the batch; here every row is normalised by itself, and all sums turn round.
+The lesson normalises over the batch; here every row is normalised by itself, so all sums run along the other axis.
 """
 
 # Layer norm subtracts from each row its mean, and divides it by its standard deviation. Scale and shift, `w`

@@ -18,9 +18,9 @@ class Node:
 
 # ## The order
 #
-# Return a list of all nodes that `root` was made from, and of `root` itself, which comes first. Each is there
-# once, and stands before everything that it was made from. The graph may be deep (thousands of steps), and
-# there may be more paths through it than anybody can walk.
+# Return a list of all nodes that `root` was made from, and of `root` itself, which comes first. Each occurs once,
+# before everything that it was made from. The graph may be deep (thousands of steps), and it may have more paths than
+# any program can follow.
 
 
 def order(root):

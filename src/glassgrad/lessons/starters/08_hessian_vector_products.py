@@ -1,6 +1,6 @@
 """Curvature in a direction, without the matrix.
 
-Hessian-vector products by nudging and exactly, the largest curvature, and the largest rate that gradient descent bears.
+Hessian-vector products by nudging and exactly, the largest curvature, and the largest rate for gradient descent.
 """
 
 # ## Two ways to a product
@@ -18,7 +18,7 @@ def by_nudging(gradient, w, v, h):
     return ...
 
 
-# Now without an error of nudging. `loss` is a function of one tensor that returns one number, and
+# Do the same without an error of nudging. `loss` is a function of one tensor that returns one number, and
 # `grad(loss)` is the function that returns its gradient. Return the Hessian at `w` times `v`, as a tensor.
 
 

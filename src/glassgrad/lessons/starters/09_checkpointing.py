@@ -35,9 +35,9 @@ def forward(x, segments):
 
 # ## Backward
 #
-# `dy` is the gradient of the result. Go through the segments from the last one to the first; compute the
-# layers of each again from what was kept of it, and then go through its layers backwards. Return a list with
-# the gradient of every weight, in the order of the layers. No layer may be computed more than once here.
+# `dy` is the gradient of the result. Go through the segments from the last one to the first; compute the layers of each
+# again from its kept input, and then go through these layers backwards. Return a list with the gradient of every
+# weight, in the order of the layers. No layer may be computed more than once here.
 
 
 def backward(dy, kept, segments):

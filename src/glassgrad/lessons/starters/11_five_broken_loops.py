@@ -3,8 +3,8 @@
 None of them raises an error, and none of them learns as it should. Change the line that is wrong.
 """
 
-# Each loop returns what it has trained. Leave the rates and the numbers of steps as they are: with the fault
-# mended they are enough. `glassgrad exercise 11 --check` trains, measures, and says which are still ill.
+# Each loop returns what it has trained. Leave the rates and the numbers of steps as they are: they are enough once the
+# fault is mended. `glassgrad exercise 11 --check` trains, measures, and says which loops are still wrong.
 
 import warnings
 
@@ -13,7 +13,7 @@ import numpy as np
 import glassgrad as gg
 from glassgrad import nn, optim
 
-# glassgrad warns of one of them, at its line. Here it says nothing, so that you can find it yourself.
+# glassgrad warns about one of them, at its line. The warning is off here, so that you can find the mistake yourself.
 warnings.simplefilter("ignore", gg.errors.IdleStepWarning)
 
 rng = np.random.default_rng(0)

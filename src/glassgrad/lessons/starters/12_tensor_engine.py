@@ -1,11 +1,11 @@
 """A tensor engine.
 
-Fill in what makes an engine for arrays of a scalar one: broadcasting, the rules of five operations, and the walk.
+Turn a scalar engine into an engine for arrays: broadcasting, the rules of five operations, and the walk.
 """
 
-# A tensor here is what it is in the lesson: `data`, `grad`, and in `made_from` pairs of an argument and its *rule*, a
-# function that is given the gradient of the result and returns that of the argument. The operations below write down
-# their results; what is missing are the rules, and what is done with them.
+# A tensor is the same as in the lesson: it has `data`, `grad`, and in `made_from` pairs of an argument and its *rule*,
+# a function from the gradient of the result to that of the argument. The operations below compute their results; the
+# rules are missing, and so is the code that uses them.
 
 import itertools
 
@@ -37,9 +37,8 @@ def shrink(g, shape):
 
 # ## Adding up
 #
-# `self` gets one more gradient, which has its shape already. The first is taken as it is and not copied: then it
-# belongs to others too, and `self.owned` is False. A gradient that belongs to others must not be changed. One's own
-# is added to in place.
+# `self` gets one more gradient, which has its shape already. Keep the first one without a copy: others may hold it too,
+# so `self.owned` is False. Never change a gradient that others may hold. Add in place to one that `self` owns.
 
 
 def receive(self, g): ...
@@ -47,8 +46,8 @@ def receive(self, g): ...
 
 # ## Rules
 #
-# One function for each argument; it is given g, of the shape of the result. (Shapes that were broadcast are
-# taken care of elsewhere: here a and b fit as they are.)
+# Write one function for each argument; it takes g, which has the shape of the result. (Other code handles broadcasting:
+# here a and b have shapes that fit.)
 
 
 def divide(a, b):
@@ -104,8 +103,8 @@ def pick(a, rows):
 
 # ## The walk
 #
-# Give every tensor that `root` was made from its gradient. `root` itself has ones. Use `receive(t, g)`, and go in an
-# order in which every gradient is complete before it is handed on.
+# Give a gradient to every tensor that `root` was made from; that of `root` itself is ones. Use `receive(t, g)`, and go
+# in an order in which every gradient is complete before it is sent on.
 
 
 def backward(root):

@@ -61,7 +61,7 @@ def residual_backward(dy, f_backward):
 
 
 # Sixteen such blocks with ReLU: `weights` is a list of square matrices, and a block adds the ReLU of x @ w to x.
-# Return what comes out at the end. The judge draws the weights small, and looks whether the net keeps the size.
+# Return what comes out at the end. The judge draws small weights and checks that the net keeps the size.
 
 
 def residual_net(x, weights):

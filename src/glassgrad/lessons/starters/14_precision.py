@@ -18,8 +18,8 @@ def bfloat16(x):
 
 # ## Scaling the loss
 #
-# These gradients, in float64, would be those of the loss as it is. The loss is multiplied by `scale`, and the backward
-# pass is in float16. Which share of them, between 0 and 1, arrives as 0?
+# `gradients`, in float64, are those of the unscaled loss. The loss is multiplied by `scale`, and the backward pass is
+# in float16. Which share of them, between 0 and 1, arrives as 0?
 
 
 def lost(gradients, scale):
@@ -36,17 +36,17 @@ def largest_scale(gradients):
 
 # ## A step
 #
-# `weights` are in float32, `gradients` in float16, and those of the loss times `scale`. Return the new weights after a
-# step of plain SGD, in float32. If a gradient is not finite, return the weights as they are: that step is left out.
+# `weights` are in float32. `gradients` are in float16, and belong to the loss times `scale`. Return the new weights
+# after a step of plain SGD, in float32. If a gradient is not finite, skip the step: return the weights as they are.
 
 
 def step(weights, gradients, scale, rate):
     return ...
 
 
-# While training goes on the scale is searched for. `finite` says whether the gradients of this step were; `good` is
-# the number of steps since the scale was last changed, this one included, all of them finite. When something has
-# overflowed, halve the scale; after 1000 good steps, double it.
+# Training searches for the scale as it goes. `finite` is True if the gradients of this step are finite. `good` is the
+# number of finite steps since the scale last changed, including this one. Halve the scale after an overflow; double it
+# after 1000 good steps.
 
 
 def next_scale(scale, finite, good):
@@ -55,8 +55,8 @@ def next_scale(scale, finite, good):
 
 # ## The nudge
 #
-# The slope of f at x, by nudging x to both sides. f computes in float64. Choose a nudge that makes the error small:
-# the judge asks for nine digits.
+# Return the slope of f at x, by nudging x to both sides. f computes in float64. Choose a nudge that makes the error
+# small: the judge wants nine digits.
 
 
 def slope(f, x):

@@ -4,7 +4,7 @@ Mend twelve training loops, none of which raises an error. The doctor judges the
 """
 
 # These are the loops of the lesson. Mend each of them where it is broken, and leave the rest as it is: the data, the
-# number of steps, and the `watch` block, through which the judge looks. A mended loop returns a loss of 0.3 to 0.8.
+# number of steps, and the `watch` block, which the judge needs. A mended loop returns a loss of 0.3 to 0.8.
 
 import warnings
 from functools import partial

@@ -13,7 +13,7 @@ from glassgrad import nn
 # Run one backward pass of `nn.functional.mse_loss`, and return a list of pairs: the name of every part of `model` (an
 # nn.Sequential, whose parts are named "0", "1", ...) and the norm of the gradient that arrives at its output, in the
 # order in which they arrive. The hook is `module.register_full_backward_hook(f)`, with f(module, sent_on, arrived);
-# both are tuples. When you are done, no hook may stay behind.
+# both are tuples. Remove every hook before you return.
 
 
 def listen(model, x, target):
@@ -24,8 +24,8 @@ def listen(model, x, target):
 
 # ## Changing
 #
-# `t` is a tensor somewhere in a model. Let everything that it was made from get half of the gradient that comes
-# through it. Nothing else may change: not its value, and not the gradients above it.
+# `t` is a tensor somewhere in a model. Halve the gradient that everything it was made from gets through it. Change
+# nothing else: neither its value nor the gradients above it.
 
 
 def halve(t): ...
@@ -63,8 +63,8 @@ def train_step(model, optimizer, x, target):
 
 # ## From a gradient to a step
 #
-# `p` is the weights, `g` their gradient, `state` a dictionary that is empty before the first step; keep in it what you
-# need. Return the new weights, as a new array.
+# `p` is the weights, `g` their gradient, `state` a dictionary that is empty before the first step; keep what you need
+# in it. Return the new weights, as a new array.
 
 
 def momentum(p, g, state, rate=0.1, beta=0.9):

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks import (
     doctor_world,
+    exported,
     generation,
     gpt2,
     harness,
@@ -29,6 +30,7 @@ from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
 
 OTHERS = {
+    "c": exported,
     "names": names,
     "overhead": op_overhead,
     "ops": ops,

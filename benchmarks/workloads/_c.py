@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
 import tempfile
@@ -12,19 +13,17 @@ import numpy as np
 
 import glassgrad as gg
 from benchmarks.workloads._glassgrad import prepared
+from glassgrad.compile.c.package import OPTIONS
 
-_WORDS = """
-    -std=c11 -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math -fopenmp-simd -DGG_SIMD
-    -shared -fPIC
-"""
-FLAGS = _WORDS.split()
+FLAGS = OPTIONS.split()
 _C_TYPES = {"float32": "float", "int64": "int64_t"}
 
 
 def runner(function, data, mode):
     """The `run` of a step: its first step is Python's, which traces it; all others are C's.
 
-    Mode is the compiler, with `+blas` for products by OpenBLAS.
+    Mode is the compiler, with `+blas` for products by OpenBLAS. Only gcc has threads here, where more than one is wanted:
+    clang's library for them is often not installed.
     """
     compiler, _, blas = mode.partition("+")
     if shutil.which(compiler) is None:
@@ -46,8 +45,8 @@ def runner(function, data, mode):
     return run
 
 
-def training(parts, batches, mode):
-    """The `run` of a training step, from its model, optimizer and loss."""
+def training_step(parts):
+    """A training step, from its model, optimizer and loss."""
     model, optimizer, loss_fn = parts
 
     def step(x, y):
@@ -57,7 +56,12 @@ def training(parts, batches, mode):
         optimizer.step()
         return loss
 
-    return runner(step, prepared(batches), mode)
+    return step
+
+
+def training(parts, batches, mode):
+    """The `run` of a training step, from its model, optimizer and loss."""
+    return runner(training_step(parts), prepared(batches), mode)
 
 
 def _compiled(step, data, compiler, blas):
@@ -68,7 +72,8 @@ def _compiled(step, data, compiler, blas):
         arrays = [np.stack([batch[at].numpy() for batch in data]) for at in range(len(data[0]))]
         (folder / "loop.c").write_text(_loop(arrays, len(data)), encoding="utf-8")
         extra = ["-DGG_USE_CBLAS", "-lopenblas"] if blas else []
-        command = [compiler, *FLAGS, "-o", "step.so", "loop.c", "step.c", *extra, "-lm"]
+        threads = ["-fopenmp"] if compiler == "gcc" and os.environ.get("OMP_NUM_THREADS") != "1" else []
+        command = [compiler, *FLAGS, *threads, "-shared", "-fPIC", "-o", "step.so", "loop.c", "step.c", *extra, "-lm"]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
         library = ctypes.CDLL(str(folder / "step.so"))
         for at, array in enumerate(arrays):

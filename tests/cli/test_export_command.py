@@ -15,6 +15,9 @@ import pytest
 import glassgrad as gg
 from glassgrad.tasks.torch_program import program
 from glassgrad.tasks.trained import open_trained
+from glassgrad.train.config import Layer, flag, read_toml
+from glassgrad.train.kept.rundir import RunDirectory
+from glassgrad.train.loop import Loop
 from tests.cli.conftest import Result
 from tests.onnx.running import needs_runtime, session
 
@@ -148,3 +151,40 @@ def test_a_run_as_a_program_in_c(glassgrad: Call) -> None:
     assert made.returncode == 0, made.stderr
     assert "warning" not in made.stderr
     assert subprocess.run(["./step", "1"], cwd=folder, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+@pytest.mark.parametrize("task", TASKS)
+def test_the_training_of_a_run_goes_on_in_c(glassgrad: Call, task: str) -> None:
+    """The written step begins where the checkpoint ends, with the batch that comes next, and changes nothing."""
+    run = RunDirectory(trained(glassgrad, task))
+    kept = run.state.read_bytes()
+    found = glassgrad("export", run.path, "--to", "c", "--training")
+    assert (found.code, found.err) == (0, "")
+    folder = run.path / "step_c"
+    made = subprocess.run(["make", "CC=gcc"], cwd=folder, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    out = subprocess.run(["./step", "6"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    assert run.state.read_bytes() == kept
+    kind = open_trained(run.path).kind
+    going_on = kind.build(
+        kind.configure([read_toml(run.config, kind.config, kind.name), Layer({"engine": "eager"}, flag)])
+    )
+    loop = Loop(going_on)
+    loop.read(run)
+    going_on.set_rate(going_on.rate_at(loop.step - 1))
+    batch = going_on.batch_at(loop.step)
+    expected = [float(going_on.step(*batch)) for _ in range(6)]
+    np.testing.assert_allclose([float(line.split()[-1]) for line in out.splitlines()], expected, rtol=1e-4)
+    assert expected[-1] != expected[0]
+
+
+def test_only_c_writes_a_training_and_only_of_a_run_with_a_step(glassgrad: Call) -> None:
+    run = trained(glassgrad, "moons")
+    for arguments, words in (
+        ([run, "--to", "onnx", "--training"], "--training belongs to --to c; --to onnx writes the model"),
+        ([run / "model.safetensors", "--to", "c", "--training"], "no run"),
+    ):
+        found = glassgrad("export", *arguments)
+        assert (found.code, found.out) == (2, "")
+        assert words in found.err

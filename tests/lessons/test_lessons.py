@@ -31,6 +31,7 @@ TITLES = [
     "chain rule", "linear layer by hand", "log-softmax", "batch norm in one line", "26 steps", "topological order",
     "why reverse mode", "hessian-vector products", "checkpointing", "what clipping does", "five broken training loops",
     "tensor engine in 150 lines", "deep nets did not train", "precision", "find the bug", "watch a gradient",
+    "backpropagation in c",
 ]  # fmt: skip  # a table
 
 

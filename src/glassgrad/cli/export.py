@@ -32,10 +32,17 @@ def export(
         Path | None,
         typer.Option("--out", metavar="FILE", help="By default a file (for c a folder) in the run directory."),
     ] = None,
+    training: Annotated[
+        bool,
+        typer.Option(
+            "--training",
+            help="With --to c: the training step and its optimizer, as of the last checkpoint, instead of the model.",
+        ),
+    ] = False,
 ) -> int:
     """Write a trained model for another program."""
-    from glassgrad.tasks.exported import export_model
+    from glassgrad.tasks.exported import export_model, export_training
 
-    for path in export_model(run, to.value, out):
+    for path in export_training(run, to.value, out) if training else export_model(run, to.value, out):
         print(path)
     return 0

@@ -76,6 +76,10 @@ EVAL_FILE = Message(InputError, "{path} is a file; `glassgrad eval` needs the ru
 EXPORT_ENDING = Message(InputError, "{path}: the file of --to {to} ends in {ending}")
 EXPORT_ITSELF = Message(InputError, "{path} is the model itself; choose another file with --out")
 EXPORT_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")
+EXPORT_TRAINING = Message(InputError, "--training belongs to --to c; --to {to} writes the model")
+EXPORT_NO_STEP = Message(
+    InputError, "{path} has made no step yet; train at least one with `glassgrad train {task} --resume {path}`"
+)
 SAMPLE_CANNOT_BUILD = Message(
     InputError,
     "{path} is intact, but this version of glassgrad does not build its model ({reason}); draw from it with the version that "

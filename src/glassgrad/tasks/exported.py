@@ -13,15 +13,23 @@ from glassgrad import errors
 from glassgrad.compile.api import compile as compiled
 from glassgrad.data.atomic import write_atomically
 from glassgrad.engine.mode import no_grad
+from glassgrad.engine.snapshot import Snapshot
+from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors.creation import from_numpy
 from glassgrad.onnx.exporting import export
 from glassgrad.serialization import save
 from glassgrad.tasks.task import Example
 from glassgrad.tasks.torch_program import program
 from glassgrad.tasks.trained import Trained, content, open_trained
+from glassgrad.train.config import Layer, flag, read_toml
+from glassgrad.train.kept.rundir import RunDirectory
+from glassgrad.train.learners.engine import EngineLearner
+from glassgrad.train.loop import Loop
 
 FILES = {"onnx": "model.onnx", "numpy": "model_numpy.py", "torch": "model_torch.safetensors", "c": "model_c"}
 """The formats of an export, and the names of their files; that of C is a folder."""
+TRAINING = "step_c"
+"""The folder of a training step in C."""
 
 
 def export_model(path: Path, to: str, out: Path | None = None) -> list[Path]:
@@ -43,6 +51,36 @@ def export_model(path: Path, to: str, out: Path | None = None) -> list[Path]:
         return _WRITERS[to](model, trained, trained.kind.example(trained.description), place)
     except OSError as error:
         raise errors.EXPORT_NOT_WRITTEN(path=place, reason=error.strerror or error) from None
+
+
+def export_training(path: Path, to: str, out: Path | None = None) -> list[Path]:
+    """Write the training step of a run in C: with the state of its last checkpoint, and its next batch as the example.
+
+    Raises `errors.InputError` if there is no run with a step, or if it cannot be written there; `errors.CompileError`
+    for a step that C cannot say.
+    """
+    if to != "c":
+        raise errors.EXPORT_TRAINING(to=to)
+    run, kind = RunDirectory.existing(path), open_trained(path).kind
+    stored = read_toml(run.config, kind.config, kind.name)
+    # The engines share the form of a checkpoint; only the one that can be traced has a step to write.
+    task = kind.build(kind.configure([stored, Layer({"engine": "eager"}, flag)]))
+    loop = Loop(task)
+    loop.read(run)
+    if not loop.step:
+        raise errors.EXPORT_NO_STEP(path=path, task=kind.name)
+    learner = task.learner
+    assert isinstance(learner, EngineLearner)
+    learner.set_rate(task.rate_at(min(loop.step, task.steps - 1)))
+    function, batch, _ = learner.one_step(*task.batch_at(loop.step))
+    call = compiled(function, backend="numpy", strict=True)
+    held = [one for state in learner.optimizer.state.values() for one in state.values() if isinstance(one, Tensor)]
+    weights = (*learner.model.parameters(), *learner.model.buffers())
+    before = Snapshot(arrays=[one.array for one in (*weights, *held)], randoms=True)
+    call(*batch)
+    before.restore()  # what is written begins where the checkpoint ends
+    files: list[Path] = call.export_c(out or path / TRAINING)
+    return files
 
 
 def _on_the_engine(trained: Trained) -> Any:
@@ -155,4 +193,4 @@ def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
 _Writer = Callable[[Any, Trained, Example, Path], list[Path]]
 _WRITERS: dict[str, _Writer] = {"onnx": _onnx, "numpy": _numpy, "torch": _torch, "c": _c}
 
-__all__ = ["FILES", "export_model"]
+__all__ = ["FILES", "TRAINING", "export_model", "export_training"]

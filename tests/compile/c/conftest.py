@@ -26,8 +26,8 @@ def compiled(folder, sources, flags=FAST, compiler="gcc", name="test"):
     return folder / name
 
 
-def losses_in_c(step, folder, batches, flags=FAST, compiler="gcc"):
-    """Export a step, run it on batches in C, and store its state; return the losses."""
+def prepare(step, folder, batches):
+    """Export a step, with a program that runs it on batches, prints the losses and stores its state."""
     step.export_c(folder)
     Path(folder / "data.bin").write_bytes(b"".join(one.array.tobytes() for batch in batches for one in batch))
     arrays = [one.array for one in batches[0]]
@@ -57,6 +57,11 @@ int main(void)
 }}
 """
     (folder / "test.c").write_text(program)
+
+
+def losses_in_c(step, folder, batches, flags=FAST, compiler="gcc"):
+    """Export a step, run it on batches in C, and store its state; return the losses."""
+    prepare(step, folder, batches)
     run = subprocess.run(
         [str(compiled(folder, ["test.c", "step.c"], flags, compiler))],
         cwd=folder,

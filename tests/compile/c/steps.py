@@ -19,7 +19,7 @@ def _rows(shape, classes, dtype=np.float32):
     ]
 
 
-def _step(model, optimizer, loss_fn=F.cross_entropy):
+def training(model, optimizer, loss_fn=F.cross_entropy):
     @gg.compile(strict=True)
     def step(x, y):
         loss = loss_fn(model(x), y)
@@ -33,24 +33,24 @@ def _step(model, optimizer, loss_fn=F.cross_entropy):
 
 def names_mlp():
     model = nn.Sequential(nn.Linear(6, 20), nn.BatchNorm1d(20), nn.Tanh(), nn.Linear(20, 7))
-    return _step(model, optim.SGD(model.parameters(), lr=0.1)), _rows((16, 6), 7)
+    return training(model, optim.SGD(model.parameters(), lr=0.1)), _rows((16, 6), 7)
 
 
 def embedding():
     model = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 9))
-    step = _step(model, optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3))
+    step = training(model, optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3))
     rng = np.random.default_rng(0)
     return step, [tuple(gg.tensor(rng.integers(0, 9, shape)) for shape in ((8, 3), (8,))) for _ in range(BATCHES)]
 
 
 def dropout():
     model = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 5))
-    return _step(model, optim.Adam(model.parameters(), lr=0.01)), _rows((16, 12), 5)
+    return training(model, optim.Adam(model.parameters(), lr=0.01)), _rows((16, 12), 5)
 
 
 def double():
     model = nn.Sequential(nn.Linear(12, 32), nn.LayerNorm(32), nn.GELU(), nn.Dropout(0.3), nn.Linear(32, 5)).double()
-    return _step(model, optim.AdamW(model.parameters(), lr=0.01)), _rows((16, 12), 5, np.float64)
+    return training(model, optim.AdamW(model.parameters(), lr=0.01)), _rows((16, 12), 5, np.float64)
 
 
 def images():
@@ -64,19 +64,19 @@ def images():
         nn.Flatten(),
         nn.Linear(32, 4),
     )
-    return _step(model, optim.Adam(model.parameters(), lr=0.01)), _rows((8, 2, 11, 11), 4)
+    return training(model, optim.Adam(model.parameters(), lr=0.01)), _rows((8, 2, 11, 11), 4)
 
 
 def attention():
     layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
     model = nn.Sequential(layer, nn.Flatten(), nn.Linear(96, 4))
-    return _step(model, optim.AdamW(model.parameters(), lr=0.01)), _rows((4, 6, 16), 4)
+    return training(model, optim.AdamW(model.parameters(), lr=0.01)), _rows((4, 6, 16), 4)
 
 
 def _recurrent(kind):
     net, head = getattr(nn, kind)(6, 10, 2, batch_first=True), nn.Linear(10, 4)
     optimizer = optim.Adam([*net.parameters(), *head.parameters()], lr=0.01)
-    return _step(lambda x: head(net(x)[0][:, -1]), optimizer), _rows((5, 7, 6), 4)
+    return training(lambda x: head(net(x)[0][:, -1]), optimizer), _rows((5, 7, 6), 4)
 
 
 def lstm():

@@ -102,3 +102,33 @@ def test_the_same_seed_draws_the_same_numbers(draw, dtype, tmp_path):
     np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == np.float32 else 1e-13)
     # NumPy's tables for normal numbers in float64 differ from ours in their last bits; everything else is equal.
     assert (got == want).mean() > 0.999 or (draw == "randn" and dtype == np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f4", "f8"])
+def test_convolutions_of_many_shapes(dtype):
+    """Windows in several blocks and strips, strides, distances, groups, odd borders; all three gradients."""
+    rng = np.random.default_rng(0)
+    cases = [
+        ((2, 64, 19, 17), (8, 64, 3, 3), {"padding": 1}),
+        ((3, 4, 9, 7), (6, 2, 3, 2), {"stride": (2, 3), "padding": (2, 1), "groups": 2}),
+        ((2, 3, 11, 12), (5, 3, 3, 3), {"dilation": 2, "padding": 2}),
+        ((1, 2, 6, 40), (3, 2, 1, 5), {"stride": (1, 2)}),
+        ((2, 1, 5, 5), (1, 1, 5, 5), {}),
+    ]
+
+    def gradients(x, w, options):
+        y = F.conv2d(x, w, **options)
+        y.square().sum().backward()
+        return y.detach(), x.grad, w.grad
+
+    for x_shape, w_shape, options in cases:
+        x, w = (gg.tensor(rng.standard_normal(shape).astype(dtype)) for shape in (x_shape, w_shape))
+
+        def step(x, w, options=options):
+            return gradients(x.detach().requires_grad_(), w.detach().requires_grad_(), options)
+
+        for got, want in zip(gg.compile(step, backend="c", strict=True)(x, w), step(x, w), strict=True):
+            scale = np.abs(want.numpy()).max()
+            np.testing.assert_allclose(
+                got.numpy() / scale, want.numpy() / scale, atol=1e-5 if dtype == np.float32 else 1e-13
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import subprocess
 
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
+from glassgrad import nn, optim
+from glassgrad.nn import functional as F
 from tests.compile.c.conftest import FAST, SANITIZED, losses_in_c, needs_compiler
-from tests.compile.c.steps import STEPS
+from tests.compile.c.steps import STEPS, training
 
 pytestmark = needs_compiler
+QUICK = ("names_mlp", "images")
 
 
 def trained(name):
@@ -70,9 +74,11 @@ def test_a_run_goes_on_in_python(name, tmp_path):
     assert step(*batches[20]).item() == pytest.approx(want, rel=1e-4)
 
 
-def test_the_makefile_runs_the_example(tmp_path):
+@pytest.mark.parametrize("name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in STEPS])
+def test_the_makefile_runs_the_example(name, tmp_path):
     """What is written stands alone: make, 3 steps on the example batch, the losses of Python."""
-    step, batches = STEPS["names_mlp"]()
+    gg.manual_seed(3)
+    step, batches = STEPS[name]()
     step(*batches[0])  # the call that is traced gives the example
     step.export_c(tmp_path)
     made = subprocess.run(["make", "CC=gcc"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -148,3 +154,66 @@ def test_threads_share_products(name, tmp_path):
     got = losses_in_c(step, tmp_path, batches[:3], [*FAST, "-fopenmp"])
     want = np.array([step(*batch).item() for batch in batches[:3]])
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_names_of_the_user_never_meet_those_of_the_loops(tmp_path):
+    """Arguments may be called as the counters, rooms and constants of the written functions are."""
+    gg.manual_seed(3)
+    strips, columns, bordered = (gg.randn(*shape).requires_grad_() for shape in ((3, 4, 5), (4, 2, 3, 3), (2, 5, 3)))
+    optimizer = optim.SGD([strips, columns, bordered], lr=0.1)
+
+    @gg.compile(strict=True)
+    def step(x, given):
+        first = F.max_pool2d(F.conv2d(given, columns, padding=1), 2)
+        total = ((x @ strips).tanh()[:2] @ bordered).sum()
+        loss = total + first.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    batches = [(gg.randn(3, 6, 4), gg.randn(2, 2, 8, 8)) for _ in range(5)]
+    step(*batches[0])
+    got = losses_in_c(step, tmp_path, batches[1:])
+    np.testing.assert_allclose(got, [step(*batch).item() for batch in batches[1:]], rtol=1e-4)
+
+
+def test_a_network_for_digits_reaches_the_same_accuracy(tmp_path):
+    """Three epochs in C and three in Python, from the same weights; the test digits are told apart equally well."""
+    gg.manual_seed(0)
+    train, test = gg.data.digits()
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(64, 10),
+    )  # fmt: skip  # a table
+    step = training(model, optim.Adam(model.parameters(), lr=3e-3))
+    order = np.random.default_rng(0).permutation(1_408).reshape(-1, 32)
+    batches = [(gg.tensor(train.inputs[rows]), gg.tensor(train.targets[rows])) for rows in order]
+    step(*batches[0])
+
+    def accuracy():
+        with gg.no_grad():
+            return float((model(gg.tensor(test.inputs)).numpy().argmax(1) == test.targets).mean())
+
+    before = accuracy()
+    losses_in_c(step, tmp_path, batches * 3)
+    for batch in batches * 3:
+        step(*batch)
+    in_python = accuracy()
+    step.load_c(tmp_path / "trained.weights")
+    assert before < 0.5 < 0.85 < in_python
+    assert accuracy() == pytest.approx(in_python, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["w1_names_mlp", "w3_char_gpt", "w5_small_cnn"])
+def test_the_steps_of_the_benchmarks_agree(name, tmp_path):
+    peer, problem = (
+        importlib.import_module(f"benchmarks.workloads.{name}.{part}") for part in ("glassgrad_peer", "problem")
+    )
+    step, batches = training(*peer.parts()), [tuple(map(gg.tensor, one)) for one in zip(*problem.batches())]
+    for batch in batches[:2]:
+        step(*batch)
+    got = losses_in_c(step, tmp_path, batches[2:22])
+    np.testing.assert_allclose(got, [step(*batch).item() for batch in batches[2:22]], rtol=1e-5)

@@ -15,7 +15,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.c.helpers import Helpers, in_kind
-from glassgrad.compile.c.words import literal
+from glassgrad.compile.c.words import filled, literal
 from glassgrad.compile.front.calls.feeds import Drawn
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.module.ir import kind_of
@@ -87,10 +87,10 @@ static inline float gg_uniform_f32(struct gg_generator *g)
 }
 
 _FILL = """\
-static void gg_random_KIND(struct gg_generator *g, TYPE *to, ptrdiff_t count)
+static void ALL_KIND(struct gg_generator *g, TYPE *to, ptrdiff_t count)
 {
     for (ptrdiff_t i = 0; i < count; i++) {
-        to[i] = gg_uniform_KIND(g);
+        to[i] = ONE_KIND(g);
     }
 }
 """
@@ -123,13 +123,6 @@ static TYPE gg_one_normal_KIND(struct gg_generator *g)
             COMPARED) {
             return x;
         }
-    }
-}
-
-static void gg_standard_normal_KIND(struct gg_generator *g, TYPE *to, ptrdiff_t count)
-{
-    for (ptrdiff_t i = 0; i < count; i++) {
-        to[i] = gg_one_normal_KIND(g);
     }
 }
 """
@@ -197,12 +190,8 @@ def _tables(of: str) -> str:
         ("heights", number, [literal(float(one), of) for one in heights]),
     )
     return "\n".join(
-        f"static const {kind} gg_{name}_{of}[{_LAYERS}] = {{\n{_rows(texts)}\n}};" for name, kind, texts in tables
+        f"static const {kind} gg_{name}_{of}[{_LAYERS}] = {{\n{filled(texts)}\n}};" for name, kind, texts in tables
     )
-
-
-def _rows(texts: Sequence[str]) -> str:
-    return "\n".join(f"    {', '.join(texts[at : at + 4])}," for at in range(0, len(texts), 4))
 
 
 def _normal(helpers: Helpers, of: str) -> str:
@@ -221,7 +210,12 @@ def _normal(helpers: Helpers, of: str) -> str:
     text = _NORMAL
     for word, now in words.items():
         text = text.replace(word, now)
-    return helpers.need(f"gg_standard_normal_{of}", in_kind(text, of))
+    helpers.need(f"gg_one_normal_{of}", in_kind(text, of))
+    return _filled(helpers, "gg_standard_normal", "gg_one_normal", of)
+
+
+def _filled(helpers: Helpers, name: str, one: str, of: str) -> str:
+    return helpers.templated(name, _FILL.replace("ALL", name).replace("ONE", one), of)
 
 
 def draw_line(drawn: Drawn, generator: str, var: Var, to: tuple[str, str], helpers: Helpers) -> str:
@@ -240,7 +234,7 @@ def draw_line(drawn: Drawn, generator: str, var: Var, to: tuple[str, str], helpe
     if plain:
         helpers.need(f"gg_uniform_{of}", _UNIFORM[of])
     if drawn.method == "random" and plain:
-        return f"{helpers.templated('gg_random', _FILL, of)}({target});"
+        return f"{_filled(helpers, 'gg_random', 'gg_uniform', of)}({target});"
     if drawn.method == "standard_normal" and plain:
         return f"{_normal(helpers, of)}({target});"
     if drawn.method == "integers" and of in {"i64", "i32"}:

@@ -315,9 +315,12 @@ int main(int count, char **words)
 """
 
 
-MAKEFILE = """\
+OPTIONS = "-std=c11 -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math -fopenmp-simd -DGG_SIMD"
+"""The options of the compiler."""
+
+MAKEFILE = f"""\
 CC = cc
-CFLAGS = -std=c11 -O3 -march=native -ffp-contract=fast -fno-math-errno -fno-trapping-math -fopenmp-simd -DGG_SIMD
+CFLAGS = {OPTIONS}
 WARNINGS = -Wall -Wextra -Wconversion
 LDLIBS = -lm
 

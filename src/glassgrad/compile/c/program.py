@@ -15,14 +15,13 @@ from glassgrad.compile.c.kernels.solid import Solid, kind
 from glassgrad.compile.c.kernels.solids import SOLIDS
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.c.stages import Planned
-from glassgrad.compile.c.words import TYPES, Names, comment, literal
+from glassgrad.compile.c.words import TYPES, WIDTH, Names, comment, filled, literal
 from glassgrad.compile.ir.graph import Instr, Var, type_text
 from glassgrad.compile.llvm.module.ir import BITS
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.ops.core import PRIMITIVES
 
 LINE = 64  # bytes; every part of the arena begins at a multiple of it
-_WIDTH = 110  # of a comment
 
 
 class Note(NamedTuple):
@@ -192,7 +191,7 @@ def _filled(parts: list[str]) -> list[str]:
     """Join short texts into lines."""
     lines: list[str] = []
     for part in parts:
-        if lines and len(lines[-1]) + len(part) + 2 <= _WIDTH:
+        if lines and len(lines[-1]) + len(part) + 2 <= WIDTH:
             lines[-1] += f"; {part}"
         else:
             lines.append(part)
@@ -205,7 +204,7 @@ def wrapped(head: str, parts: list[str]) -> str:
     indent = " " * len(head)
     for number, part in enumerate(parts):
         text = part + (", " if number + 1 < len(parts) else "")
-        if len(lines[-1]) + len(text) > _WIDTH and lines[-1].strip():
+        if len(lines[-1]) + len(text) > WIDTH and lines[-1].strip():
             lines.append(indent)
         lines[-1] += text
     return "\n".join(line.rstrip() for line in lines) + ")"
@@ -213,14 +212,7 @@ def wrapped(head: str, parts: list[str]) -> str:
 
 def array_text(values: list[float], of: str) -> str:
     """Return the numbers of an array between braces, several a line."""
-    texts = [literal(value, of) for value in values]
-    lines, line = [], "   "
-    for text in texts:
-        if len(line) + len(text) > _WIDTH:
-            lines.append(line)
-            line = "   "
-        line += f" {text},"
-    return "{\n" + "\n".join([*lines, line]) + "\n}"
+    return "{\n" + filled([literal(value, of) for value in values]) + "\n}"
 
 
 def elements(var: Var) -> int:

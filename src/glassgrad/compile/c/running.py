@@ -15,6 +15,7 @@ from glassgrad import errors
 from glassgrad.base.kept import free_in_children
 from glassgrad.compile.c.compiler import compiler
 from glassgrad.compile.c.kernels.solid import kind
+from glassgrad.compile.c.package import OPTIONS
 from glassgrad.compile.c.program import Note, formula
 from glassgrad.compile.c.stages import planned
 from glassgrad.compile.c.words import TYPES, Names
@@ -23,19 +24,7 @@ from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.kept import files
 from glassgrad.ops.core import Array
 
-FLAGS = (
-    "-std=c11",
-    "-O3",
-    "-march=native",
-    "-ffp-contract=fast",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-fopenmp-simd",
-    "-DGG_SIMD",
-    "-shared",
-    "-fPIC",
-    "-w",
-)
+FLAGS = (*OPTIONS.split(), "-shared", "-fPIC", "-w")
 
 
 class CStep:

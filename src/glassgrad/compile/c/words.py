@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable
 
 import numpy as np
 
 from glassgrad.compile.llvm.module.ir import is_float
+
+WIDTH = 110
+"""Characters of a line of comments and of numbers."""
 
 TYPES = {
     "f32": "float",
@@ -29,9 +33,11 @@ TYPES = {
 _WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false
-    s step main arena arrays model count words turn turns i j k l m n a b c d e exp log sin cos tan tanh sqrt pow floor
+    s step main arena arrays model count words turn turns i j k l m n a b c d e g o p q r u v bordered strips columns turned
+    shape first left given at_step at_row from_h later earlier before input forget cell output memory state squashed dc dh
+    inner reset update dnew dupdate dreset exp log sin cos tan tanh sqrt pow floor
     ceil round trunc erf gamma lgamma index time remove rename exit abs labs div free malloc read write open close link
-    signal j0 j1 jn y0 y1 yn NAN INFINITY NULL EOF FILE x0 x1 x2 x3
+    signal j0 j1 jn y0 y1 yn NAN INFINITY NULL EOF FILE x0 x1 x2 x3 is0 is1 is2 is3
 """
 _RESERVED = frozenset(_WORDS.split())
 
@@ -107,3 +113,9 @@ class Names:
 def comment(text: str) -> str:
     """Return a text that may stand inside a comment of C."""
     return text.replace("*/", "* /").replace("/*", "/ *").replace("\\", "\\ ").rstrip()
+
+
+def filled(texts: Iterable[str]) -> str:
+    """Return the numbers of an array, several a line."""
+    joined, indent = ", ".join(texts) + ",", "    "
+    return textwrap.fill(joined, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

@@ -28,13 +28,21 @@ _HEAD = """\
 #include <string.h>
 """
 
-_SIMD = """\
-/* A sum whose terms the compiler may add in any order (-fopenmp-simd -DGG_SIMD, or -fopenmp). */
+_PRAGMAS = """\
 #if defined(GG_SIMD) || defined(_OPENMP)
 #define GG_PRAGMA(text) _Pragma(#text)
+#endif
+/* A sum whose terms the compiler may add in any order (-fopenmp-simd -DGG_SIMD, or -fopenmp). */
+#if defined(GG_SIMD) || defined(_OPENMP)
 #define GG_SIMD_SUM(...) GG_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
 #else
 #define GG_SIMD_SUM(...)
+#endif
+/* A loop that threads share (-fopenmp). */
+#ifdef _OPENMP
+#define GG_SHARED(...) GG_PRAGMA(omp parallel for __VA_ARGS__)
+#else
+#define GG_SHARED(...)
 #endif
 """
 
@@ -97,10 +105,11 @@ def write(planned: Planned, layout: Layout, names: Names) -> Written:
     calls = [line for one in program.functions for line in one.call.split("\n")]
     body = [*checks, *program.locals.values(), *draws, *(line.removeprefix("    ") for line in calls), *ends]
     functions = "\n".join(one.text for one in program.functions)
-    simd = [_SIMD] if "GG_SIMD_SUM" in functions else []
     memory, total = _arena(arena)
     defines = [helpers.texts.pop("cblas")] if "cblas" in helpers.texts else []
-    head = [_HEAD, *defines, *simd, *helpers.texts.values(), *memory, *constants, functions]
+    used = "\n".join([functions, *helpers.texts.values()])
+    pragmas = [_PRAGMAS] if "GG_SIMD_SUM" in used or "GG_SHARED" in used else []
+    head = [_HEAD, *defines, *pragmas, *helpers.texts.values(), *memory, *constants, functions]
     return Written("\n".join(head), body, total, sizes)
 
 

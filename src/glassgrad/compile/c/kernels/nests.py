@@ -29,6 +29,7 @@ from glassgrad.compile.plan.nests import Access, Expr, Nest, Reduction, operands
 BLOCK = 128  # terms that are added before their sum is added to the total
 _KEEP_COST = 12  # more expensive values are kept for the next pass
 _LONG = 88  # characters of an expression that stays in one line
+_SHARED = 1 << 16  # points of a nest whose outermost loop threads share
 _COUNTERS = "ijklmn"
 
 
@@ -71,8 +72,17 @@ class NestWriter:
         """Return the body of the kernel."""
         outer = [axis for axis in self.nest.outer if not (self.lanes and axis == self.axis)]
         with self._loops(outer):
-            (self._by_columns if self.lanes else self._by_rows)()
-        return self.levels[0].lines
+            self._write_passes()
+        lines = self.levels[0].lines
+        if outer and self._may_be_shared():
+            simd = "simd" if len(outer) == 1 and not self.nest.inner else ""
+            lines.insert(next(at for at, line in enumerate(lines) if line.startswith("for ")), f"GG_SHARED({simd})")
+        return lines
+
+    def _may_be_shared(self) -> bool:
+        """Tell whether threads may share the outermost loop: it is long, and turns write to places of their own."""
+        points = math.prod(self.nest.extents[axis] for axis in (*self.nest.outer, *self.nest.inner))
+        return points >= _SHARED and not self.rooms and not any(store.access.computed for store in self.nest.stores)
 
     # --- loops -----------------------------------------------------------------------------------------
 
@@ -210,18 +220,25 @@ class NestWriter:
     def _times(self, stride: int) -> str:
         return "" if stride == 1 else f" * {self.sizes.text(stride)}"
 
-    # --- passes along rows ----------------------------------------------------------------------------
+    # --- passes ----------------------------------------------------------------------------------------
 
-    def _by_rows(self) -> None:
-        later = self._passes()
+    def _write_passes(self) -> None:
+        axis = self.axis if self.lanes else None
+        if axis is not None:
+            self.counters[axis] = next(one for one in reversed(_COUNTERS) if one not in self.counters.values())
+        later = list(pass_roots(self.nest).values())
         for number, (reductions, stores) in enumerate(later):
-            self._keep(later[number:], number)
-            self._row_pass(reductions, stores)
+            self._keep(later[number:])
+            if axis is None:
+                self._row_pass(reductions, stores)
+            else:
+                self._column_pass(axis, reductions, stores)
             self.done.update(self.started)
+            if axis is not None:
+                self._keep_columns(axis, later[number + 1 :])
         self._store_rest()
 
-    def _passes(self) -> list[tuple[list[Reduction], list[int]]]:
-        return list(pass_roots(self.nest).values())
+    # --- passes along rows ----------------------------------------------------------------------------
 
     def _row_pass(self, reductions: list[Reduction], stores: list[int]) -> None:
         axis, others = (self.nest.inner[-1], self.nest.inner[:-1]) if self.nest.inner else (None, [])
@@ -313,18 +330,6 @@ class NestWriter:
 
     # --- passes along columns -------------------------------------------------------------------------
 
-    def _by_columns(self) -> None:
-        axis = self.axis
-        assert axis is not None
-        self.counters[axis] = next(one for one in reversed(_COUNTERS) if one not in self.counters.values())
-        later = self._passes()
-        for number, (reductions, stores) in enumerate(later):
-            self._keep(later[number:], number)
-            self._column_pass(axis, reductions, stores)
-            self.done.update(self.started)
-            self._keep_columns(axis, later[number + 1 :])
-        self._store_rest()
-
     def _column_pass(self, axis: Axis, reductions: list[Reduction], stores: list[int]) -> None:
         wide = [one for one in reductions if axis in one.value.axes]
         narrow = [one for one in reductions if axis not in one.value.axes]
@@ -405,7 +410,7 @@ class NestWriter:
                 found += [store.value, *(expr for expr, _ in store.access.computed)]
         return found
 
-    def _keep(self, passes: list[tuple[list[Reduction], list[int]]], number: int) -> None:
+    def _keep(self, passes: list[tuple[list[Reduction], list[int]]]) -> None:
         """Choose the expensive values of this pass that a later one needs again."""
         self.started = {}
         inner = set(self.nest.inner)

@@ -1,4 +1,8 @@
-"""Matrix products: one small blocked kernel for all sizes and layouts, or CBLAS if the user asks for it."""
+"""Matrix products: one small blocked kernel for all sizes and layouts, or CBLAS if the user asks for it.
+
+The kernel computes a tile of C in registers. For this the columns of B are copied into strips, each as wide as a tile:
+all terms of a strip follow one another. A convolution fills the strips with the windows of an image instead.
+"""
 
 from __future__ import annotations
 
@@ -10,112 +14,152 @@ from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.plan.view_chains import Strided
 
 DEEP, WIDE = 256, 512  # rows and columns of a block of B
+STRIP = 16  # the most columns of a strip: those of float
+
+_SIZES = f"""\
+/* Blocks of a product, and the bytes of a row of a strip. A tile has GG_TALL rows; gcc and clang keep it in vectors of
+   GG_VECTOR bytes. */
+enum {{ GG_DEEP = {DEEP}, GG_WIDE = {WIDE}, GG_ROWS = 48, GG_ACROSS = 128, GG_STRIP = 64 }};
+#if defined(__GNUC__) && (defined(__AVX__) || defined(__aarch64__))
+enum {{ GG_TALL = 6 }};
+#define GG_VECTOR 32
+#elif defined(__GNUC__) && (defined(__SSE2__) || defined(__ARM_NEON))
+enum {{ GG_TALL = 3 }};
+#define GG_VECTOR 16
+#else
+enum {{ GG_TALL = 1 }};
+#endif
+#ifdef __GNUC__
+#define GG_INLINE static inline __attribute__((always_inline))
+#else
+#define GG_INLINE static inline
+#endif
+"""
+
+_CBLAS = """\
+#ifdef GG_USE_CBLAS
+#include <cblas.h>
+#endif
+"""
+
+_TILE = """\
+#ifdef GG_VECTOR
+typedef TYPE gg_lanes_KIND __attribute__((vector_size(GG_VECTOR), aligned(sizeof(TYPE)), may_alias));
+#else
+typedef TYPE gg_lanes_KIND;
+#endif
+
+/* C = A B, or C += A B, for at most GG_TALL rows of A and one strip of B. */
+GG_INLINE void gg_tile_KIND(const int rows, bool adds, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
+                            ptrdiff_t a_column, const TYPE *restrict strip, TYPE *restrict c, ptrdiff_t c_row)
+{
+    enum { PARTS = GG_STRIP / sizeof(gg_lanes_KIND), LANES = sizeof(gg_lanes_KIND) / sizeof(TYPE) };
+    gg_lanes_KIND sums[GG_TALL][PARTS];
+    for (int r = 0; r < rows; r++) {
+        for (int v = 0; v < PARTS; v++) {
+            sums[r][v] = adds ? *(const gg_lanes_KIND *)(c + r * c_row + v * LANES) : (gg_lanes_KIND){0};
+        }
+    }
+    for (; k > 0; k--, a += a_column, strip += GG_STRIP / sizeof(TYPE)) {
+        for (int r = 0; r < rows; r++) {
+            const TYPE x = a[r * a_row];
+            for (int v = 0; v < PARTS; v++) {
+                sums[r][v] += x * *(const gg_lanes_KIND *)(strip + v * LANES);
+            }
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        for (int v = 0; v < PARTS; v++) {
+            *(gg_lanes_KIND *)(c + r * c_row + v * LANES) = sums[r][v];
+        }
+    }
+}
+
+/* The same for any number of rows up to GG_TALL, and for a strip of which only some columns belong to C. */
+static void gg_strip_KIND(int rows, ptrdiff_t columns, bool adds, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
+                          ptrdiff_t a_column, const TYPE *restrict strip, TYPE *restrict c, ptrdiff_t c_row)
+{
+    enum { WHOLE = GG_STRIP / sizeof(TYPE) };
+    TYPE edge[GG_TALL * WHOLE];
+    TYPE *to = columns < WHOLE ? edge : c;
+    const ptrdiff_t to_row = columns < WHOLE ? WHOLE : c_row;
+    for (int r = 0; r < rows && to == edge && adds; r++) {
+        memcpy(edge + r * WHOLE, c + r * c_row, (size_t)columns * sizeof *c);
+    }
+    switch (rows) {
+#if GG_VECTOR == 32
+    case 6: gg_tile_KIND(6, adds, k, a, a_row, a_column, strip, to, to_row); break;
+    case 5: gg_tile_KIND(5, adds, k, a, a_row, a_column, strip, to, to_row); break;
+    case 4: gg_tile_KIND(4, adds, k, a, a_row, a_column, strip, to, to_row); break;
+#endif
+#ifdef GG_VECTOR
+    case 3: gg_tile_KIND(3, adds, k, a, a_row, a_column, strip, to, to_row); break;
+    case 2: gg_tile_KIND(2, adds, k, a, a_row, a_column, strip, to, to_row); break;
+#endif
+    default: gg_tile_KIND(1, adds, k, a, a_row, a_column, strip, to, to_row);
+    }
+    for (int r = 0; r < rows && to == edge; r++) {
+        memcpy(c + r * c_row, edge + r * WHOLE, (size_t)columns * sizeof *c);
+    }
+}
+"""
+
+_PACKED = """\
+/* C = A B, or C += A B, where B is in strips: m rows, n columns, k terms. A block of A stays in the cache while the
+   strips pass, and a strip while the rows of the block do. */
+static void gg_strips_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
+                           ptrdiff_t a_column, const TYPE *restrict strips, TYPE *restrict c, ptrdiff_t c_row)
+{
+    const ptrdiff_t wide = GG_STRIP / (ptrdiff_t)sizeof(TYPE), blocks = (m + GG_ROWS - 1) / GG_ROWS;
+    const ptrdiff_t block = (m + blocks - 1) / blocks;
+    GG_SHARED(collapse(2) if (m * n * k > 1000000))
+    for (ptrdiff_t first = 0; first < m; first += block) {
+        for (ptrdiff_t across = 0; across < n; across += GG_ACROSS) {
+            const ptrdiff_t last = first + block < m ? first + block : m;
+            for (ptrdiff_t j = across; j < n && j < across + GG_ACROSS; j += wide) {
+                ptrdiff_t rows = 0;
+                for (ptrdiff_t i = first; i < last; i += rows) {
+                    const ptrdiff_t tiles = (last - i + GG_TALL - 1) / GG_TALL;
+                    rows = (last - i + tiles - 1) / tiles;
+                    gg_strip_KIND((int)rows, n - j < wide ? n - j : wide, adds, k, a + i * a_row, a_row, a_column,
+                                  strips + j * (k + 1), c + i * c_row + j, c_row);
+                }
+            }
+        }
+    }
+}
+
+/* Copy n columns of B, of k terms each, into strips. A strip has room for one more row. */
+static void gg_pack_KIND(ptrdiff_t n, ptrdiff_t k, const TYPE *restrict b, ptrdiff_t b_row, ptrdiff_t b_column,
+                         TYPE *restrict strips)
+{
+    enum { WHOLE = GG_STRIP / sizeof(TYPE) };
+    for (ptrdiff_t j = 0; j < n; j += WHOLE, b += WHOLE * b_column) {
+        const TYPE *from = b;
+        TYPE *restrict to = strips + j * (k + 1);
+        for (ptrdiff_t p = 0; p < k; p++, from += b_row, to += WHOLE) {
+            if (n - j < WHOLE) {
+                for (ptrdiff_t x = 0; x < n - j; x++) {
+                    to[x] = from[x * b_column];
+                }
+            } else if (b_column == 1) {
+                memcpy(to, from, GG_STRIP);
+            } else {
+                for (int x = 0; x < WHOLE; x++) {
+                    to[x] = from[x * b_column];
+                }
+            }
+        }
+    }
+}
+"""
 
 _PRODUCT = """\
-/* C += A B for some rows: n columns, k terms. Four rows of A pass over two rows of B at a time, so that a vector of B
-   serves four sums. */
-static void gg_plain_rows_KIND(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
-                         ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, TYPE *restrict c, ptrdiff_t c_row)
-{
-    for (; rows >= 4; rows -= 4, a += 4 * a_row, c += 4 * c_row) {
-        TYPE *restrict c0 = c;
-        TYPE *restrict c1 = c + c_row;
-        TYPE *restrict c2 = c + 2 * c_row;
-        TYPE *restrict c3 = c + 3 * c_row;
-        const TYPE *x = a;
-        const TYPE *restrict b0 = b;
-        ptrdiff_t p = k;
-        for (; p >= 2; p -= 2, x += 2 * a_column, b0 += 2 * b_row) {
-            const TYPE *restrict b1 = b0 + b_row;
-            const TYPE x00 = x[0], x01 = x[a_column];
-            const TYPE x10 = x[a_row], x11 = x[a_row + a_column];
-            const TYPE x20 = x[2 * a_row], x21 = x[2 * a_row + a_column];
-            const TYPE x30 = x[3 * a_row], x31 = x[3 * a_row + a_column];
-            for (ptrdiff_t j = 0; j < n; j++) {
-                c0[j] = c0[j] + x00 * b0[j] + x01 * b1[j];
-                c1[j] = c1[j] + x10 * b0[j] + x11 * b1[j];
-                c2[j] = c2[j] + x20 * b0[j] + x21 * b1[j];
-                c3[j] = c3[j] + x30 * b0[j] + x31 * b1[j];
-            }
-        }
-        if (p > 0) {
-            const TYPE x0 = x[0], x1 = x[a_row], x2 = x[2 * a_row], x3 = x[3 * a_row];
-            for (ptrdiff_t j = 0; j < n; j++) {
-                c0[j] += x0 * b0[j];
-                c1[j] += x1 * b0[j];
-                c2[j] += x2 * b0[j];
-                c3[j] += x3 * b0[j];
-            }
-        }
-    }
-    for (; rows > 0; rows--, a += a_row, c += c_row) {
-        const TYPE *x = a;
-        const TYPE *restrict y = b;
-        for (ptrdiff_t p = k; p > 0; p--, x += a_column, y += b_row) {
-            const TYPE factor = x[0];
-            for (ptrdiff_t j = 0; j < n; j++) {
-                c[j] += factor * y[j];
-            }
-        }
-    }
-}
-"""
-
-_TILES = """\
-#ifdef GG_TILES
-/* several numbers as one vector, which gcc and clang keep in registers */
-typedef TYPE gg_lanes_KIND __attribute__((vector_size(32), aligned(sizeof(TYPE)), may_alias));
-
-/* C += A B for six rows and two vectors of columns. */
-static void gg_tile_KIND(ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row, ptrdiff_t a_column,
-                         const TYPE *restrict b, ptrdiff_t b_row, TYPE *restrict c, ptrdiff_t c_row)
-{
-    enum { LANES = 32 / sizeof(TYPE) };
-    gg_lanes_KIND sums[6][2];
-    for (int r = 0; r < 6; r++) {
-        sums[r][0] = *(const gg_lanes_KIND *)(c + r * c_row);
-        sums[r][1] = *(const gg_lanes_KIND *)(c + r * c_row + LANES);
-    }
-    for (; k > 0; k--, a += a_column, b += b_row) {
-        const gg_lanes_KIND left = *(const gg_lanes_KIND *)b, right = *(const gg_lanes_KIND *)(b + LANES);
-        for (int r = 0; r < 6; r++) {
-            sums[r][0] += a[r * a_row] * left;
-            sums[r][1] += a[r * a_row] * right;
-        }
-    }
-    for (int r = 0; r < 6; r++) {
-        *(gg_lanes_KIND *)(c + r * c_row) = sums[r][0];
-        *(gg_lanes_KIND *)(c + r * c_row + LANES) = sums[r][1];
-    }
-}
-#endif
-
-/* C += A B for some rows: tiles where there are vectors, plain loops for the rest. */
-static void gg_rows_KIND(ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
-                         ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, TYPE *restrict c, ptrdiff_t c_row)
-{
-#ifdef GG_TILES
-    const ptrdiff_t wide = 64 / (ptrdiff_t)sizeof(TYPE);
-    for (; rows >= 6; rows -= 6, a += 6 * a_row, c += 6 * c_row) {
-        ptrdiff_t j = 0;
-        for (; j + wide <= n; j += wide) {
-            gg_tile_KIND(k, a, a_row, a_column, b + j, b_row, c + j, c_row);
-        }
-        if (j < n) {
-            gg_plain_rows_KIND(6, n - j, k, a, a_row, a_column, b + j, b_row, c + j, c_row);
-        }
-    }
-#endif
-    gg_plain_rows_KIND(rows, n, k, a, a_row, a_column, b, b_row, c, c_row);
-}
-"""
-
-_WHOLE = """\
 /* C = A B, or C += A B: m rows, n columns, k terms. Elements of a row of A are `a_column` apart, those of a column
-   `a_row`; likewise for B; rows of C are `c_row` apart. A block of B stays in the cache while the rows of A pass. */
+   `a_row`; likewise for B; rows of C are `c_row` apart. `strips` is room for a block of B. */
 static void gg_product_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
                             ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, ptrdiff_t b_column,
-                            TYPE *restrict c, ptrdiff_t c_row, TYPE *restrict panel)
+                            TYPE *restrict c, ptrdiff_t c_row, TYPE *restrict strips)
 {
 #ifdef GG_USE_CBLAS
     if ((a_column == 1 || a_row == 1) && (b_column == 1 || b_row == 1)) {
@@ -127,65 +171,41 @@ static void gg_product_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, co
         return;
     }
 #endif
-    for (ptrdiff_t i = 0; i < m && !adds; i++) {
-        memset(c + i * c_row, 0, (size_t)n * sizeof *c);
-    }
     for (ptrdiff_t p = 0; p < k; p += GG_DEEP) {
         const ptrdiff_t deep = k - p < GG_DEEP ? k - p : GG_DEEP;
         for (ptrdiff_t j = 0; j < n; j += GG_WIDE) {
             const ptrdiff_t wide = n - j < GG_WIDE ? n - j : GG_WIDE;
-            const TYPE *block = b + p * b_row + j * b_column;
-            ptrdiff_t block_row = b_row;
-            if (b_column != 1) { /* the columns of B are copied into rows */
-                for (ptrdiff_t x = 0; x < wide; x++) {
-                    for (ptrdiff_t y = 0; y < deep; y++) {
-                        panel[y * wide + x] = block[y * b_row + x * b_column];
-                    }
-                }
-                block = panel;
-                block_row = wide;
-            }
-            GG_PARALLEL
-            for (ptrdiff_t i = 0; i < m; i += GG_ROWS) {
-                gg_rows_KIND(m - i < GG_ROWS ? m - i : GG_ROWS, wide, deep, a + i * a_row + p * a_column, a_row,
-                             a_column, block, block_row, c + i * c_row + j, c_row);
-            }
+            gg_pack_KIND(wide, deep, b + p * b_row + j * b_column, b_row, b_column, strips);
+            gg_strips_KIND(adds || p > 0, m, wide, deep, a + p * a_column, a_row, a_column, strips, c + j, c_row);
         }
     }
 }
 """
 
-_BLOCKS = f"""\
-enum {{ GG_DEEP = {DEEP}, GG_WIDE = {WIDE}, GG_ROWS = 24 }};
-#ifdef _OPENMP
-#define GG_PARALLEL _Pragma("omp parallel for if (m * wide * deep > 100000)")
-#else
-#define GG_PARALLEL
-#endif
-#if defined(__GNUC__) && (defined(__AVX__) || defined(__ARM_NEON))
-#define GG_TILES
-#endif
-"""
 
-_CBLAS = """\
-#ifdef GG_USE_CBLAS
-#include <cblas.h>
-#endif
-"""
+def packed_functions(helpers: Helpers, kind: str) -> tuple[str, str]:
+    """Return the names of the product with B in strips, and of the function that copies B into strips."""
+    helpers.need("blocks", _SIZES)
+    helpers.templated("gg_tile", _TILE, kind)
+    helpers.templated("gg_strips", _PACKED, kind)
+    return f"gg_strips_{kind}", f"gg_pack_{kind}"
 
 
 def product_function(helpers: Helpers, kind: str) -> str:
     """Return the name of the product for an element kind."""
     helpers.need("cblas", _CBLAS)
-    helpers.need("blocks", _BLOCKS)
-    helpers.templated("gg_plain_rows", _PRODUCT, kind)
-    helpers.templated("gg_rows", _TILES, kind)
-    return helpers.templated("gg_product", _WHOLE.replace("BLASgemm", "sgemm" if kind == "f32" else "dgemm"), kind)
+    packed_functions(helpers, kind)
+    return helpers.templated("gg_product", _PRODUCT.replace("BLASgemm", "sgemm" if kind == "f32" else "dgemm"), kind)
 
 
-def panel_size(n: int, k: int) -> int:
+def strips_size(n: int, k: int) -> int:
+    """Return the elements of n columns of k terms in strips."""
+    return (k + 1) * -(-n // STRIP) * STRIP
+
+
+def block_size(n: int, k: int) -> int:
     """Return the elements of the copy of a block of B."""
-    return min(n, WIDE) * min(k, DEEP)
+    return strips_size(min(n, WIDE), min(k, DEEP))
 
 
 class ProductCode(Solid):
@@ -211,12 +231,11 @@ class ProductCode(Solid):
         one = _rows_together(a, b, batch)
         if one is not None:
             a, m, batch = one, math.prod(one.shape[:-1]), ()
-        panel, across = "NULL", b.strides[-1] if n != 1 else 1
-        if across != 1:
-            panel = self.room("panel", self.kind, panel_size(n, k))
+        across = b.strides[-1] if n != 1 else 1
+        strips = self.room("strips", self.kind, block_size(n, k))
         size = self.sizes.text
         starts = [self.start(0), self.start(1), self.pointer(out)]
-        counters = "xyzuvw"[: len(batch)]
+        counters = "ijklmn"[: len(batch)]
         for axis, counter in enumerate(counters):
             for side, strided in enumerate((a, b)):
                 at = axis - len(batch) + len(strided.shape) - 2
@@ -229,7 +248,7 @@ class ProductCode(Solid):
             f"false, {size(m)}, {size(n)}, {size(k)}",
             f"{starts[0]}, {size(a.strides[-2])}, {size(a.strides[-1])}",
             f"{starts[1]}, {size(b.strides[-2])}, {size(across)}",
-            f"{starts[2]}, {size(n)}, {panel}",
+            f"{starts[2]}, {size(n)}, {strips}",
         ]
         body = [f"{function}({', '.join(arguments)});"]
         for axis in reversed(range(len(batch))):

@@ -6,7 +6,7 @@ Operands and results are those of ``lstm_scan`` and its relatives in `ops.recurr
 
 from __future__ import annotations
 
-from glassgrad.compile.c.kernels.products import product_function
+from glassgrad.compile.c.kernels.products import packed_functions, strips_size
 from glassgrad.compile.c.kernels.solid import Solid, loop
 from glassgrad.compile.ir.graph import Instr, Var
 
@@ -83,21 +83,18 @@ class RecurrentCode(Solid):
 
     def _body(self) -> list[str]:
         wide, hidden, batch = self._size(self.wide), self._size(self.hidden), self._size(self.batch)
-        turned = self.room("turned", self.kind, self.wide * self.hidden)
+        strips = self.room("strips", self.kind, strips_size(self.wide, self.hidden))
         self.room("from_h", self.kind, self.batch * self.wide)
-        name = product_function(self.helpers, self.kind)
-        copy = loop(
-            "u", wide, loop("v", hidden, [f"{turned}[v * {wide} + u] = {self._pointer('w')}[u * {hidden} + v];"])
-        )
+        name, pack = packed_functions(self.helpers, self.kind)
+        packed = f"{pack}({wide}, {hidden}, {self.names['w']}, 1, {hidden}, {strips});"
         begin = self._each([f"{self.at('hn')} = {self.at('h0')};"])
         if self.cell == "lstm":
             begin = self._each([f"{self.at('hn')} = {self.at('h0')};", f"{self.at('cn')} = {self.at('c0')};"])
         product = (
-            f"{name}(false, {batch}, {wide}, {hidden}, {self.names['hn']}, {hidden}, 1, {turned}, {wide}, 1, from_h, "
-            f"{wide}, NULL);"
+            f"{name}(false, {batch}, {wide}, {hidden}, {self.names['hn']}, {hidden}, 1, {strips}, from_h, {wide});"
         )
         steps = [self._turn(self.instr.params["reverse"]), product, *self._each(self._cell())]
-        return [self._distances(), *copy, *begin, *loop("turn", self._size(self.steps), steps)]
+        return [self._distances(), packed, *begin, *loop("turn", self._size(self.steps), steps)]
 
     def _cell(self) -> list[str]:
         kind = "float" if self.kind == "f32" else "double"
@@ -163,20 +160,19 @@ class RecurrentBackCode(RecurrentCode):
         wide, hidden, batch = self._size(self.wide), self._size(self.hidden), self._size(self.batch)
         self.room("from_h", self.kind, self.batch * self.hidden)
         self.room("later", self.kind, self.batch * self.wide)
-        name = product_function(self.helpers, self.kind)
+        strips = self.room("strips", self.kind, strips_size(self.hidden, self.wide))
+        name, pack = packed_functions(self.helpers, self.kind)
+        packed = f"{pack}({hidden}, {wide}, {self.names['w']}, {hidden}, 1, {strips});"
         at = f"r * {hidden} + u"
         start = [f"from_h[{at}] = {self.at('hn') if 'hn' in self.names else 0};"]
         if self.cell == "lstm":
             start.append(f"{self.at('dc0')} = {self.at('cn') if 'cn' in self.names else 0};")
-        product = (
-            f"{name}(false, {batch}, {hidden}, {wide}, later, {wide}, 1, {self.names['w']}, {hidden}, 1, from_h, "
-            f"{hidden}, NULL);"
-        )
+        product = f"{name}(false, {batch}, {hidden}, {wide}, later, {wide}, 1, {strips}, from_h, {hidden});"
         through = self._each([f"from_h[{at}] += {self.at('dh0')};"]) if self.cell == "gru" else []
         before = self._before()
         steps = [self._turn(not self.instr.params["reverse"]), *before, *self._each(self._cell()), product, *through]
         end = self._each([f"{self.at('dh0')} = from_h[{at}];"])
-        return [self._distances(), *self._each(start), *loop("turn", self._size(self.steps), steps), *end]
+        return [self._distances(), packed, *self._each(start), *loop("turn", self._size(self.steps), steps), *end]
 
     def _before(self) -> list[str]:
         """Return the line that names the step before this one, in the order of reading."""

@@ -1,7 +1,8 @@
 """Convolutions in two dimensions, their transposes, and the transposes of pooling.
 
-A convolution copies the windows of an image side by side, one image after the other, and multiplies them with the
-weight; the transpose multiplies and adds the windows back.
+An image is first copied between borders of zeros, one image after the other. A convolution copies its windows into the
+strips of a product. The transpose for the image multiplies first and adds the windows back. The transpose for the
+weight multiplies windows with the gradient and sums over images.
 """
 
 from __future__ import annotations
@@ -9,57 +10,70 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from glassgrad.compile.c.kernels.products import product_function
+from glassgrad.compile.c.kernels.parts import indented
+from glassgrad.compile.c.kernels.products import STRIP, block_size, packed_functions, product_function, strips_size
 from glassgrad.compile.c.kernels.solid import Solid, loop
+from glassgrad.compile.c.words import TYPES
 from glassgrad.compile.ir.graph import Instr, Var
 
+_MOST_STRIPS = 1 << 16  # elements of the windows that are multiplied at once
+_MOST_WRITTEN = 4  # elements of a window that are written out one by one
+
 _STRUCT = """\
-/* where windows lie on an image: its channels and size, the size of a window, and the number of windows; the distance
-   between windows, the border before the image, and the distance between elements of a window */
+/* where windows lie on an image: its channels and size, the size of a window, the number of windows, the distance
+   between windows and between elements of a window, the border before the image, the size with the border */
 struct gg_windows {
     ptrdiff_t channels, high, wide, kernel_high, kernel_wide, out_high, out_wide;
-    ptrdiff_t step_high, step_wide, top, left, apart_high, apart_wide;
+    ptrdiff_t step_high, step_wide, apart_high, apart_wide, top, left, all_high, all_wide;
 };
 """
 
-_INSIDE = """\
-/* The windows [first, last) of a row whose element at `across` is inside of the image, not on its border. */
-static void gg_inside(const struct gg_windows *s, ptrdiff_t across, ptrdiff_t *first, ptrdiff_t *last)
+_BORDER = """\
+/* Copy an image into its border, which keeps its zeros. */
+static void gg_border_KIND(const struct gg_windows *s, const TYPE *restrict image, TYPE *restrict bordered)
 {
-    const ptrdiff_t left = s->wide - across;
-    const ptrdiff_t before = across < 0 ? (s->step_wide - 1 - across) / s->step_wide : 0;
-    const ptrdiff_t until = left > 0 ? (left + s->step_wide - 1) / s->step_wide : 0;
-    *last = until < s->out_wide ? until : s->out_wide;
-    *first = before < *last ? before : *last;
+    for (ptrdiff_t c = 0; c < s->channels; c++) {
+        for (ptrdiff_t y = 0; y < s->high; y++, image += s->wide) {
+            memcpy(bordered + (c * s->all_high + y + s->top) * s->all_wide + s->left, image,
+                   (size_t)s->wide * sizeof *image);
+        }
+    }
 }
 """
 
-_COLUMNS = """\
-/* Copy all windows of an image: element e of window w goes to columns[e * element + w * window], 0 on the border. */
-static void gg_columns_KIND(const struct gg_windows *s, const TYPE *restrict image, TYPE *restrict columns,
-                            ptrdiff_t element, ptrdiff_t window)
+_WINDOWS = """\
+/* Copy windows [first, first + count) into the strips of a product: a row of a strip has one element of each of its
+   windows. Windows of one row of the image are copied as a run of a whole row of the strip; what the run has too much,
+   the next one overwrites. */
+static void gg_windows_KIND(const struct gg_windows *s, const TYPE *restrict image, ptrdiff_t first, ptrdiff_t count,
+                            TYPE *restrict strips)
 {
-    ptrdiff_t e = 0;
-    for (ptrdiff_t c = 0; c < s->channels; c++) {
-        for (ptrdiff_t p = 0; p < s->kernel_high; p++) {
-            for (ptrdiff_t q = 0; q < s->kernel_wide; q++, e++) {
-                const ptrdiff_t across = q * s->apart_wide - s->left;
-                ptrdiff_t first, last;
-                gg_inside(s, across, &first, &last);
-                for (ptrdiff_t y = 0; y < s->out_high; y++) {
-                    const ptrdiff_t row = y * s->step_high + p * s->apart_high - s->top;
-                    const bool border = row < 0 || row >= s->high;
-                    const TYPE *restrict from = image + (border ? 0 : (c * s->high + row) * s->wide);
-                    TYPE *restrict to = columns + e * element + y * s->out_wide * window;
-                    const ptrdiff_t begin = border ? s->out_wide : first, end = border ? s->out_wide : last;
-                    for (ptrdiff_t x = 0; x < begin; x++) {
-                        to[x * window] = 0;
-                    }
-                    for (ptrdiff_t x = begin; x < end; x++) {
-                        to[x * window] = from[x * s->step_wide + across];
-                    }
-                    for (ptrdiff_t x = end; x < s->out_wide; x++) {
-                        to[x * window] = 0;
+    enum { WHOLE = GG_STRIP / sizeof(TYPE) };
+    const ptrdiff_t terms = s->channels * s->kernel_high * s->kernel_wide;
+    GG_SHARED(if (count * terms > 100000))
+    for (ptrdiff_t w = 0; w < count; w += WHOLE) {
+        ptrdiff_t from[WHOLE], at[WHOLE], runs = 0;
+        for (ptrdiff_t x = w; x < count && x < w + WHOLE; runs++) {
+            const ptrdiff_t y = (first + x) / s->out_wide, across = (first + x) % s->out_wide;
+            from[runs] = y * s->step_high * s->all_wide + across * s->step_wide;
+            at[runs] = x - w;
+            x += s->out_wide - across;
+        }
+        TYPE *restrict to = strips + w * (terms + 1);
+        for (ptrdiff_t c = 0; c < s->channels; c++) {
+            for (ptrdiff_t p = 0; p < s->kernel_high; p++) {
+                for (ptrdiff_t q = 0; q < s->kernel_wide; q++, to += WHOLE) {
+                    const ptrdiff_t row = (c * s->all_high + p * s->apart_high) * s->all_wide;
+                    const TYPE *element = image + row + q * s->apart_wide;
+                    for (ptrdiff_t r = 0; r < runs; r++) {
+                        const TYPE *run = element + from[r];
+                        if (s->step_wide == 1) {
+                            memcpy(to + at[r], run, GG_STRIP);
+                        } else {
+                            for (int x = 0; x < WHOLE; x++) {
+                                to[at[r] + x] = run[x * s->step_wide];
+                            }
+                        }
                     }
                 }
             }
@@ -68,31 +82,46 @@ static void gg_columns_KIND(const struct gg_windows *s, const TYPE *restrict ima
 }
 """
 
-_BACK = """\
-/* Add windows back to an image: the transpose of gg_columns. */
-static void gg_add_windows_KIND(const struct gg_windows *s, const TYPE *restrict columns, TYPE *restrict image)
-{
+_EACH_ELEMENT = """\
     for (ptrdiff_t c = 0; c < s->channels; c++) {
         for (ptrdiff_t p = 0; p < s->kernel_high; p++) {
             for (ptrdiff_t q = 0; q < s->kernel_wide; q++) {
-                const ptrdiff_t across = q * s->apart_wide - s->left;
-                ptrdiff_t first, last;
-                gg_inside(s, across, &first, &last);
                 for (ptrdiff_t y = 0; y < s->out_high; y++, columns += s->out_wide) {
-                    const ptrdiff_t row = y * s->step_high + p * s->apart_high - s->top;
-                    if (row < 0 || row >= s->high) {
-                        continue;
-                    }
-                    TYPE *restrict to = image + (c * s->high + row) * s->wide;
-                    for (ptrdiff_t x = first; x < last; x++) {
-                        to[x * s->step_wide + across] += columns[x];
+                    const ptrdiff_t row = c * s->all_high + y * s->step_high + p * s->apart_high;
+                    CONST TYPE *restrict first = bordered + row * s->all_wide + q * s->apart_wide;
+                    for (ptrdiff_t x = 0; x < s->out_wide; x++) {
+                        ASSIGNMENT
                     }
                 }
             }
         }
     }
-}
 """
+
+_COLUMNS = """\
+/* Copy all windows of an image: element e of window w becomes columns[e * windows + w]. */
+static void gg_columns_KIND(const struct gg_windows *s, const TYPE *restrict bordered, TYPE *restrict columns)
+{
+LOOPS}
+""".replace("LOOPS", _EACH_ELEMENT.replace("ASSIGNMENT", "columns[x] = first[x * s->step_wide];"))
+_COLUMNS = _COLUMNS.replace("CONST", "const")
+
+_ADD = """\
+/* Add windows back to an image: the transpose of gg_columns. */
+static void gg_add_windows_KIND(const struct gg_windows *s, const TYPE *restrict columns, TYPE *restrict bordered,
+                                TYPE *restrict image)
+{
+    memset(bordered, 0, (size_t)(s->channels * s->all_high * s->all_wide) * sizeof *bordered);
+LOOPS
+    for (ptrdiff_t c = 0; c < s->channels; c++) {
+        for (ptrdiff_t y = 0; y < s->high; y++, image += s->wide) {
+            memcpy(image, bordered + (c * s->all_high + y + s->top) * s->all_wide + s->left,
+                   (size_t)s->wide * sizeof *image);
+        }
+    }
+}
+""".replace("LOOPS\n", _EACH_ELEMENT.replace("ASSIGNMENT", "first[x * s->step_wide] += columns[x];"))
+_ADD = _ADD.replace("CONST ", "")
 
 _SPREAD = """\
 /* Give each window's value to the elements of the window, or only to the first that is the largest. */
@@ -125,11 +154,7 @@ def _pairs(values: Sequence[int]) -> tuple[int, int]:
     return int(values[0]), int(values[1])
 
 
-def _windows(instr: Instr, channels: int, size: tuple[int, int], kernel: tuple[int, int], out: tuple[int, int]) -> str:
-    p = instr.params
-    step, apart = _pairs(p["stride"]), _pairs(p["dilation"])
-    (top, _), (left, _) = p["padding"]
-    numbers = (channels, *size, *kernel, *out, *step, int(top), int(left), *apart)
+def _shape(*numbers: int) -> str:
     return f"static const struct gg_windows shape = {{{', '.join(map(str, numbers))}}};"
 
 
@@ -144,104 +169,113 @@ def _fits(instr: Instr) -> bool:
 
 
 class ConvCode(Solid):
-    """conv2d and its transposes."""
+    """conv2d and its transposes: x is the image, w the weight and y the result, or their gradients."""
 
     @staticmethod
     def takes(instr: Instr) -> bool:
         return _fits(instr)
 
     def lines(self) -> list[str]:
-        x, w, y = self._shapes()
-        groups, size = self.instr.params["groups"], self.sizes.text
-        channels, outputs = x[1] // groups, w[0] // groups
-        kernel, out = (w[2], w[3]), (y[2], y[3])
-        terms, places = channels * kernel[0] * kernel[1], out[0] * out[1]
-        area = x[2] * x[3]
-        self.helpers.need("gg_windows", _STRUCT)
-        self.helpers.need("gg_inside", _INSIDE)
-        group = f" + g * {size(terms * outputs)}" if groups > 1 else ""
-        image = f" + {self._at(size(channels * area), groups)}"
-        result = f" + {self._at(size(outputs * places), groups)}"
-        columns = self.room("columns", self.kind, terms * places)
-        sizes = (outputs, terms, places)
-        body = {"conv2d": self._forward, "conv2d_input": self._input, "conv2d_weight": self._weight}[self.instr.op](
-            (image, group, result), sizes, columns
-        )
-        inner = loop("g", groups, body) if groups > 1 else body
-        shape = _windows(self.instr, channels, (x[2], x[3]), kernel, out)
-        return [shape, *self._cleared(), *loop("n", size(x[0]), inner)]
-
-    @staticmethod
-    def _at(step: str, groups: int) -> str:
-        return f"(n * {groups} + g) * ({step})" if groups > 1 else f"n * ({step})"
-
-    def _shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        first, second = (one.shape for one in self.instr.reads())
-        out = self.instr.output.shape
-        return {
+        """Return the body: the shape of the windows, then a loop over images and groups."""
+        (first, second), out = (one.shape for one in self.instr.reads()), self.instr.output.shape
+        self.x, self.w, self.y = {
             "conv2d": (first, second, out),
             "conv2d_input": (out, second, first),
             "conv2d_weight": (first, out, second),
         }[self.instr.op]
+        self.groups = self.instr.params["groups"]
+        self.channels, self.outputs = self.x[1] // self.groups, self.w[0] // self.groups
+        self.terms, self.places = self.channels * self.w[2] * self.w[3], self.y[2] * self.y[3]
+        body = {"conv2d": self._forward, "conv2d_input": self._input, "conv2d_weight": self._weight}[self.instr.op]
+        return [*self._bordered(), *body()]
 
-    def _cleared(self) -> list[str]:
-        out = self.instr.output
-        if self.instr.op == "conv2d":
-            return []
-        name = self.pointer(out)
-        return [f"memset({name}, 0, (size_t)({self.sizes.text(out.size)}) * sizeof *{name});"]
+    # --- parts ---
 
-    def _call(self, adds: bool, sizes: tuple[int, int, int], a: str, b: str, c: str) -> str:
+    def _bordered(self) -> list[str]:
+        """Return the lines that name the shape of an image with its border, and clear room for it."""
+        p = self.instr.params
+        step, apart, before = _pairs(p["stride"]), _pairs(p["dilation"]), [first for first, _ in p["padding"]]
+        sides = zip(self.x[2:], self.y[2:], self.w[2:], before, step, apart, strict=True)
+        high, wide = (
+            max(first + size, (count - 1) * far + (taps - 1) * gap + 1) for size, count, taps, first, far, gap in sides
+        )
+        self.helpers.need("gg_windows", _STRUCT)
+        self.room("bordered", self.kind, self.channels * high * wide + STRIP * step[1])
+        shape = _shape(self.channels, *self.x[2:], *self.w[2:], *self.y[2:], *step, *apart, *before, high, wide)
+        return [shape, f"memset(bordered, 0, {self.channels * high * wide} * sizeof *bordered);"]
+
+    def _each(self, body: list[str]) -> list[str]:
+        size = self.sizes.text
+        return loop("n", size(self.x[0]), loop("g", self.groups, body) if self.groups > 1 else body)
+
+    def _of_image(self, start: str, elements: int) -> str:
+        number = f"(n * {self.groups} + g)" if self.groups > 1 else "n"
+        return f"{start} + {number} * ({self.sizes.text(elements)})"
+
+    def _of_group(self, start: str) -> str:
+        return f"{start} + g * {self.sizes.text(self.terms * self.outputs)}" if self.groups > 1 else start
+
+    def _call(self, name: str, text: str, *arguments: str) -> str:
+        return f"{self.helpers.templated(name, text, self.kind)}(&shape, {', '.join(arguments)});"
+
+    def _image(self, start: str) -> str:
+        return self._of_image(start, self.channels * self.x[2] * self.x[3])
+
+    def _product(self, adds: str, sizes: tuple[int, int, int], a: str, b: str, c: str) -> str:
         m, n, k = (self.sizes.text(one) for one in sizes)
+        strips = self.room("strips", self.kind, block_size(*sizes[1:]))
         name = product_function(self.helpers, self.kind)
-        return f"{name}({'true' if adds else 'false'}, {m}, {n}, {k}, {a}, {b}, {c}, {n}, NULL);"
+        return f"{name}({adds}, {m}, {n}, {k}, {a}, {b}, {c}, {n}, {strips});"
 
-    def _columns(self, image: str, columns: str, steps: str) -> str:
-        name = self.helpers.templated("gg_columns", _COLUMNS, self.kind)
-        return f"{name}(&shape, {self.start(0)}{image}, {columns}, {steps});"
+    # --- bodies ---
 
-    def _forward(self, at: tuple[str, str, str], sizes: tuple[int, int, int], columns: str) -> list[str]:
-        outputs, terms, places = sizes
-        (image, group, result), size = at, self.sizes.text
-        return [
-            self._columns(image, columns, f"{size(places)}, 1"),
-            self._call(
-                False,
-                (outputs, places, terms),
-                f"{self.start(1)}{group}, {size(terms)}, 1",
-                f"{columns}, {size(places)}, 1",
-                f"{self.pointer(self.instr.output)}{result}",
-            ),
+    def _forward(self) -> list[str]:
+        """Return the product of the weight and the windows of each image, some windows at a time."""
+        size = self.sizes.text
+        count = min(max(_MOST_STRIPS // self.terms // STRIP, 1) * STRIP, self.places)
+        strips = self.room("strips", self.kind, strips_size(count, self.terms) + STRIP)
+        product, _ = packed_functions(self.helpers, self.kind)
+        result = self._of_image(self.pointer(self.instr.output), self.outputs * self.places)
+        weight = f"{self._of_group(self.start(1))}, {size(self.terms)}, 1"
+        body = [
+            f"const ptrdiff_t left = {size(self.places)} - first, count = left < {count} ? left : {count};",
+            self._call("gg_windows", _WINDOWS, "bordered", "first", "count", strips),
+            f"{product}(false, {size(self.outputs)}, count, {size(self.terms)}, {weight}, {strips}, {result} + first, "
+            f"{size(self.places)});",
         ]
+        head = f"for (ptrdiff_t first = 0; first < {size(self.places)}; first += {count}) {{"
+        copy = self._call("gg_border", _BORDER, self._image(self.start(0)), "bordered")
+        return self._each([copy, head, *indented(body), "}"])
 
-    def _input(self, at: tuple[str, str, str], sizes: tuple[int, int, int], columns: str) -> list[str]:
-        outputs, terms, places = sizes
-        (image, group, result), size = at, self.sizes.text
-        name = self.helpers.templated("gg_add_windows", _BACK, self.kind)
-        return [
-            self._call(
-                False,
-                (terms, places, outputs),
-                f"{self.start(1)}{group}, 1, {size(terms)}",
-                f"{self.start(0)}{result}, {size(places)}, 1",
-                columns,
-            ),
-            f"{name}(&shape, {columns}, {self.pointer(self.instr.output)}{image});",
-        ]
+    def _input(self) -> list[str]:
+        """Return the product for the gradients of all windows, which are then added to the image."""
+        size, target = self.sizes.text, self._image(self.pointer(self.instr.output))
+        columns = self.room("columns", self.kind, self.terms * self.places)
+        weight = f"{self._of_group(self.start(1))}, 1, {size(self.terms)}"
+        gradient = f"{self._of_image(self.start(0), self.outputs * self.places)}, {size(self.places)}, 1"
+        return self._each(
+            [
+                self._product("false", (self.terms, self.places, self.outputs), weight, gradient, columns),
+                self._call("gg_add_windows", _ADD, columns, "bordered", target),
+            ]
+        )
 
-    def _weight(self, at: tuple[str, str, str], sizes: tuple[int, int, int], columns: str) -> list[str]:
-        outputs, terms, places = sizes
-        (image, group, result), size = at, self.sizes.text
-        return [
-            self._columns(image, columns, f"1, {size(terms)}"),
-            self._call(
-                True,
-                (outputs, terms, places),
-                f"{self.start(1)}{result}, {size(places)}, 1",
-                f"{columns}, {size(terms)}, 1",
-                f"{self.pointer(self.instr.output)}{group}",
-            ),
+    def _weight(self) -> list[str]:
+        """Return the product of windows and gradient, summed over images, and its transpose."""
+        size = self.sizes.text
+        columns = self.room("columns", self.kind, self.terms * self.places)
+        total = self.room("total", self.kind, self.groups * self.terms * self.outputs)
+        gradient = f"{self._of_image(self.start(1), self.outputs * self.places)}, 1, {size(self.places)}"
+        sizes = (self.terms, self.outputs, self.places)
+        body = [
+            self._call("gg_border", _BORDER, self._image(self.start(0)), "bordered"),
+            self._call("gg_columns", _COLUMNS, "bordered", columns),
+            self._product("n > 0", sizes, f"{columns}, {size(self.places)}, 1", gradient, self._of_group(total)),
         ]
+        to = f"{self._of_group(self.pointer(self.instr.output))}"
+        turn = [f"({to})[o * {size(self.terms)} + e] = ({self._of_group(total)})[e * {size(self.outputs)} + o];"]
+        turned = loop("o", size(self.outputs), loop("e", size(self.terms), turn))
+        return [*self._each(body), *(loop("g", self.groups, turned) if self.groups > 1 else turned)]
 
 
 class SpreadCode(Solid):
@@ -252,10 +286,16 @@ class SpreadCode(Solid):
         return _fits(instr)
 
     def lines(self) -> list[str]:
-        out, given = self.instr.output, self.operand(0)
-        size, kernel = (out.shape[-2], out.shape[-1]), _pairs(self.instr.params["kernel"])
-        counts = (given.shape[-2], given.shape[-1])
+        """Return the body; windows side by side, which cover the image, need no sums."""
+        out, params = self.instr.output, self.instr.params
+        size, counts = (out.shape[-2], out.shape[-1]), self.operand(0).shape[-2:]
+        kernel, step, apart = (_pairs(params[name]) for name in ("kernel", "stride", "dilation"))
+        (top, _), (left, _) = params["padding"]
+        side_by_side = step == kernel and apart == (1, 1) and (top, left) == (0, 0)
+        covered = all(one == count * tap for one, count, tap in zip(size, counts, kernel, strict=True))
         planes = math.prod(out.shape[:-2])
+        if side_by_side and covered and math.prod(kernel) <= _MOST_WRITTEN:
+            return self._side_by_side(planes, counts, kernel)
         area, places = self.sizes.text(math.prod(size)), self.sizes.text(math.prod(counts))
         self.helpers.need("gg_windows", _STRUCT)
         name = self.helpers.templated("gg_spread", _SPREAD, self.kind)
@@ -263,9 +303,35 @@ class SpreadCode(Solid):
         if self.instr.op == "max_pool2d_scatter":
             others = f"{self.start(1)} + n * ({area}), {self.start(2)} + n * ({places})"
         target = self.pointer(out)
-        call = f"{name}(&shape, {self.start(0)} + n * ({places}), {others}, {target} + n * ({area}));"
+        given = f"{self.start(0)} + n * ({places})"
         return [
-            _windows(self.instr, 1, size, kernel, counts),
+            _shape(1, *size, *kernel, *counts, *step, *apart, top, left, 0, 0),
             f"memset({target}, 0, (size_t)({self.sizes.text(out.size)}) * sizeof *{target});",
-            *loop("n", self.sizes.text(planes), [call]),
+            *loop(
+                "n",
+                self.sizes.text(planes),
+                [f"{name}(&shape, {given}, {others}, {target} + n * ({area}));"],
+            ),
         ]
+
+    def _side_by_side(self, planes: int, counts: tuple[int, ...], kernel: tuple[int, int]) -> list[str]:
+        """Return loops over windows, each of which writes all of its elements."""
+        high, wide, of = counts[0], counts[1], TYPES[self.kind]
+        first = f"(i * {kernel[0]}) * {wide * kernel[1]} + j * {kernel[1]}"
+        given = f"({self.start(0)})[i * {wide} + j]"
+        body, target = [f"const {of} given = {given};"], self.pointer(self.instr.output)
+        chosen = self.instr.op == "max_pool2d_scatter"
+        if chosen:
+            body += [f"const {of} largest = ({self.start(2)})[i * {wide} + j];", "bool left = true;"]
+        for row in range(kernel[0]):
+            for column in range(kernel[1]):
+                at, number = f"{first} + {row * wide * kernel[1] + column}", row * kernel[1] + column
+                if chosen:
+                    body += [
+                        f"const {of} x{number} = ({self.start(1)})[{at}];",
+                        f"const bool is{number} = left & ((x{number} == largest) | (x{number} != x{number}));",
+                        f"left = left & !is{number};",
+                    ]
+                body.append(f"{target}[{at}] = {f'is{number} ? given : 0' if chosen else 'given'};")
+        rows = self.sizes.text(planes * high)
+        return ["GG_SHARED()", *loop("i", rows, loop("j", self.sizes.text(wide), body))]

@@ -1,4 +1,4 @@
-"""Training steps written as C beside our native ones: gcc, clang and products by OpenBLAS, with one thread and with two.
+"""Training steps as C beside our native ones: gcc, clang, and products by OpenBLAS, with one thread and with two.
 
 The C is what `export_c` writes. The options of the compilers are those of the written Makefile.
 """

@@ -22,7 +22,7 @@ _C_TYPES = {"float32": "float", "int64": "int64_t"}
 def runner(function, data, mode):
     """The `run` of a step: its first step is Python's, which traces it; all others are C's.
 
-    Mode is the compiler, with `+blas` for products by OpenBLAS. Only gcc has threads here, where more than one is wanted:
+    Mode is the compiler, with `+blas` for products by OpenBLAS. Only gcc has threads here, if more than one is wanted:
     clang's library for them is often not installed.
     """
     compiler, _, blas = mode.partition("+")

@@ -31,14 +31,27 @@ LAYOUT = """\
 ENTRY(reset)
 MEMORY { CODE (rx) : ORIGIN = 0, LENGTH = 4M  DATA (rwx) : ORIGIN = 0x20000000, LENGTH = 4M }
 SECTIONS {
-  .text : { KEEP(*(.vectors)) *(.text*) *(.rodata*) KEEP(*(.init)) KEEP(*(.fini)) *(.init_array*) *(.fini_array*) } > CODE
+  .text : { KEEP(*(.vectors)) *(.text*) *(.rodata*) KEEP(*(.init)) KEEP(*(.fini))
+          *(.init_array*) *(.fini_array*) } > CODE
   .ARM.exidx : { *(.ARM.exidx*) } > CODE
   .data : { *(.data*) } > DATA
   .bss : { __bss_start__ = .; *(.bss*) *(COMMON) . = ALIGN(8); __bss_end__ = .; } > DATA
   end = .; __end__ = .;
 }
 """
-BOARD = "qemu-system-arm -M mps2-an386 -nographic -monitor none -serial none -semihosting -kernel test.elf".split()
+BOARD = [
+    "qemu-system-arm",
+    "-M",
+    "mps2-an386",
+    "-nographic",
+    "-monitor",
+    "none",
+    "-serial",
+    "none",
+    "-semihosting",
+    "-kernel",
+    "test.elf",
+]
 
 
 def needs(*tools):

@@ -122,7 +122,7 @@ class Package:
             arguments=self.arguments,
             results=results,
             state={var: one.name for var, one in self.fields.items()},
-            places=self._places(results),
+            places={**self.arguments, **results, **{var: one.place for var, one in self.fields.items()}},
             drawn=self._drawn(),
             hints=written.hints_of(self.planned.graph.instrs, self.origins),
             describe=functools.partial(note_of, self.captured.nodes),
@@ -182,13 +182,6 @@ class Package:
                 own = replace(out, id=-1 - at) if out in found or out in known else out
                 found[own] = self.names.take(hints.get(out) or out.name or "result")
         return found
-
-    def _places(self, results: Mapping[Var, str]) -> dict[Var, str]:
-        return {
-            **self.arguments,
-            **results,
-            **{var: one.place for var, one in self.fields.items()},
-        }
 
     def _drawn(self) -> dict[Var, Callable[[tuple[str, str], Helpers], str]]:
         return {

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from glassgrad.compile.c.builder import binary_text, c_function, cast_text, compare_text
 from glassgrad.compile.c.helpers import Helpers
-from glassgrad.compile.llvm.module.ir import BITS, is_float
+from glassgrad.compile.c.words import TYPES
+from glassgrad.compile.llvm.module.ir import is_float
 
 ATOM, UNARY, PRODUCT, SUM, COMPARISON, BITS_LEVEL, CHOICE = 9, 8, 7, 6, 4, 2, 0
 
@@ -94,11 +95,11 @@ def _compared(one: Applied) -> C:
 
 
 def _bitwise(one: Applied) -> C:
-    return C(f"({_cast(one.kind)})({one.at(0)} {_BITWISE[one.op]} {one.at(1)})", UNARY)
+    return C(f"({TYPES[one.kind]})({one.at(0)} {_BITWISE[one.op]} {one.at(1)})", UNARY)
 
 
 def _inverted(one: Applied) -> C:
-    return C(f"!{one.at(0, UNARY)}" if one.of == "b1" else f"({_cast(one.of)})~{one.at(0, UNARY)}", UNARY)
+    return C(f"!{one.at(0, UNARY)}" if one.of == "b1" else f"({TYPES[one.of]})~{one.at(0, UNARY)}", UNARY)
 
 
 def _chosen(one: Applied) -> C:
@@ -163,7 +164,3 @@ _FORMS: dict[str, Callable[[Applied], C]] = {
     "within": _within,
     "cast": _converted,
 }
-
-
-def _cast(kind: str) -> str:
-    return {"b1": "bool"}.get(kind, f"{'u' if kind[0] == 'u' else ''}int{BITS[kind]}_t")

@@ -104,55 +104,31 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Array]:
 _READER = """\
 /* --- weights: a safetensors file is the length of its header, the header as JSON, and the arrays --------------- */
 
-/* Return the number behind a text in an entry of the header, or -1. */
-static long gg_number_after(const char *entry, const char *end, const char *text, int skip)
-{
-    const char *at = strstr(entry, text);
-    if (at == NULL || at >= end) {
-        return -1;
-    }
-    at += strlen(text);
-    while (skip > 0 && at < end) {
-        skip -= *at++ == ',';
-    }
-    long number = 0;
-    while (*at >= '0' && *at <= '9') {
-        number = number * 10 + (*at++ - '0');
-    }
-    return number;
-}
-
 int step_read(const char *path, const char *name, const char *dtype, void *to, size_t bytes)
 {
     static char header[STEP_HEADER_BYTES];
     unsigned char length[8];
+    long first = 0, last = 0;
+    size_t size = 0;
     FILE *file = fopen(path, "rb");
-    int status = -1;
-    if (file == NULL) {
-        return -1;
+    bool fine = file != NULL && fread(length, 1, 8, file) == 8;
+    for (int i = 7; i >= 0 && fine; i--) {
+        size = size << 8 | length[i];
     }
-    if (fread(length, 1, 8, file) == 8) {
-        size_t size = 0;
-        for (int i = 7; i >= 0; i--) {
-            size = size << 8 | length[i];
-        }
-        if (size < sizeof header - 1 && fread(header, 1, size, file) == size) {
-            header[size] = '\\0';
-            const char *entry = strstr(header, name);
-            const char *end = entry == NULL ? NULL : strchr(entry, '}');
-            const char *kind = entry == NULL ? NULL : strstr(entry, dtype);
-            if (end != NULL && kind != NULL && kind < end) {
-                const long first = gg_number_after(entry, end, "\\"data_offsets\\":[", 0);
-                const long last = gg_number_after(entry, end, "\\"data_offsets\\":[", 1);
-                const bool fits = first >= 0 && (size_t)(last - first) == bytes;
-                if (fits && fseek(file, (long)size + 8 + first, SEEK_SET) == 0) {
-                    status = fread(to, 1, bytes, file) == bytes ? 0 : -1;
-                }
-            }
-        }
+    fine = fine && size < sizeof header && fread(header, 1, size, file) == size;
+    header[fine ? size : 0] = '\\0';
+    const char *entry = strstr(header, name);
+    const char *end = entry == NULL ? NULL : strchr(entry, '}');
+    const char *kind = end == NULL ? NULL : strstr(entry, dtype);
+    const char *place = end == NULL ? NULL : strstr(entry, "\\"data_offsets\\":[");
+    fine = kind != NULL && kind < end && place != NULL && place < end;
+    fine = fine && sscanf(strchr(place, '[') + 1, "%ld,%ld", &first, &last) == 2;
+    fine = fine && (size_t)(last - first) == bytes && fseek(file, (long)size + 8 + first, SEEK_SET) == 0;
+    fine = fine && fread(to, 1, bytes, file) == bytes;
+    if (file != NULL) {
+        fclose(file);
     }
-    fclose(file);
-    return status;
+    return fine ? 0 : -1;
 }
 """
 

@@ -29,20 +29,16 @@ _HEAD = """\
 """
 
 _PRAGMAS = """\
-#if defined(GG_SIMD) || defined(_OPENMP)
 #define GG_PRAGMA(text) _Pragma(#text)
-#endif
-/* A sum whose terms the compiler may add in any order (-fopenmp-simd -DGG_SIMD, or -fopenmp). */
-#if defined(GG_SIMD) || defined(_OPENMP)
-#define GG_SIMD_SUM(...) GG_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
-#else
 #define GG_SIMD_SUM(...)
-#endif
-/* A loop that threads share (-fopenmp). */
-#ifdef _OPENMP
-#define GG_SHARED(...) GG_PRAGMA(omp parallel for __VA_ARGS__)
-#else
 #define GG_SHARED(...)
+#if defined(GG_SIMD) || defined(_OPENMP) /* a sum whose terms the compiler may add in any order */
+#undef GG_SIMD_SUM
+#define GG_SIMD_SUM(...) GG_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
+#endif
+#ifdef _OPENMP /* a loop that threads share */
+#undef GG_SHARED
+#define GG_SHARED(...) GG_PRAGMA(omp parallel for __VA_ARGS__)
 #endif
 """
 

@@ -48,13 +48,17 @@ print("loss before", round(step(x, y).item(), 4))
 print(step.source)
 
 # The same step as C goes to a folder: one function for each group of lines that share a loop, and `step_run`, which
-# calls them in order. Nothing branches, nothing is looked up: what to compute was settled when the step was traced.
+# calls them in order. Nothing branches, nothing is looked up: what to compute was settled when the step was traced. The
+# NumPy text also keeps the gradients for you, in W1_grad and the others; nobody reads them, so the C has no such lines.
 
 folder = Path(tempfile.mkdtemp())
 files = step.export_c(folder)
 text = (folder / "step.c").read_text()
 body = text[text.index("int step_run(") :].split("\n}\n")[0]
-calls = [(name, words.split()) for name, words in re.findall(r"^    (\w+)\(([^;]*)\);$", body.replace(",", " "), re.M)]
+calls = [
+    (name, words.split())
+    for name, words in re.findall(r"^    (\w+)\(([^;]*)\);$", body.replace(",", " "), re.MULTILINE)
+]
 print(*(name for name, _ in calls), sep="\n")
 assert [name.split("_")[0] for name, _ in calls].count("update") >= 2
 
@@ -142,16 +146,18 @@ assert np.allclose(bias, -0.5 * expected.sum(0))
 # ## Memory
 #
 # All values between the functions lie in one array, whose size is a constant in `step.h`. A value needs its place from
-# the turn that writes it to the last turn that reads it. Whoever comes later may lie there.
+# the turn that writes it to the last turn that reads it; what comes later may lie there. A function that reads each
+# element just before it writes there has one pointer for both, under the name of the result: `matmul` becomes `hidden`
+# in its place, and `hidden` becomes `dhidden_pre`.
 
 shapes = dict(re.findall(r"\b(\w+) f32\[([\d, ]*)\]", text))
 sizes = {name: math.prod(map(int, shape.split(", "))) if shape else 1 for name, shape in shapes.items()}
 places = {name: int(at or 0) for name, at in re.findall(r"float \*const (\w+) = arena\.f32(?: \+ (\d+))?;", body)}
 values = []
-for name in places:
+for name, place in places.items():
     turns = [turn for turn, (_, words) in enumerate(calls) if name in words]
     values.append((name, sizes[name], turns[0], turns[-1]))
-    print(f"{name:<12} {sizes[name]:>5} numbers, turns {turns[0]:>2} to {turns[-1]:>2}, at {places[name]:>5}")
+    print(f"{name:<12} {sizes[name]:>5} numbers, turns {turns[0]:>2} to {turns[-1]:>2}, at {place:>5}")
 
 
 def arena(values):
@@ -174,13 +180,14 @@ short = max(place + size for place, (_, size, *_) in zip(ours, values, strict=Tr
 alone = sum(size for _, size, *_ in values)
 alive = [(turn, sum(size for _, size, first, last in values if first <= turn <= last)) for turn in range(len(calls))]
 figure("17_memory", chart({"alive": alive, "each alone": [(0, alone), (len(calls) - 1, alone)]}, x="turn", y="numbers"))
-print(f"each value alone: {alone} numbers; placed by `arena`: {short}")
+in_c = max(places[name] + size for name, size, *_ in values)
+print(f"each value alone: {alone} numbers; placed by `arena`: {short}; in the written program: {in_c}")
 assert max(count for _, count in alive) <= short < alone
+assert in_c < alone
 
-# The written program needs still less: where a function reads each element just before it writes there, as the tanh
-# does, the result lies over the operand. The largest values are those that the backward pass reads: `hidden` is alive
-# from the second turn until the gradient of its layer is known. That is the memory of backpropagation, and what
-# checkpointing (lesson 9) trades for time.
+# The largest values are those that the backward pass reads: `hidden` lies where it is from the second turn until the
+# gradient of its layer goes over it. That is the memory of backpropagation, which checkpointing (lesson 9) trades for
+# time.
 #
 # ## Running it
 #

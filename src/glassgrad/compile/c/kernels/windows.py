@@ -82,46 +82,39 @@ static void gg_windows_KIND(const struct gg_windows *s, const TYPE *restrict ima
 }
 """
 
-_EACH_ELEMENT = """\
-    for (ptrdiff_t c = 0; c < s->channels; c++) {
-        for (ptrdiff_t p = 0; p < s->kernel_high; p++) {
-            for (ptrdiff_t q = 0; q < s->kernel_wide; q++) {
-                for (ptrdiff_t y = 0; y < s->out_high; y++, columns += s->out_wide) {
-                    const ptrdiff_t row = c * s->all_high + y * s->step_high + p * s->apart_high;
-                    CONST TYPE *restrict first = bordered + row * s->all_wide + q * s->apart_wide;
-                    for (ptrdiff_t x = 0; x < s->out_wide; x++) {
-                        ASSIGNMENT
-                    }
-                }
+_COLUMNS = """\
+/* Copy all windows of an image, or add them back to it: element e of window w is columns[e * windows + w]. */
+static void gg_columns_KIND(const struct gg_windows *s, TYPE *restrict bordered, TYPE *restrict columns, bool back)
+{
+    for (ptrdiff_t e = 0; e < s->channels * s->kernel_high * s->kernel_wide; e++) {
+        const ptrdiff_t c = e / s->kernel_wide / s->kernel_high, p = e / s->kernel_wide % s->kernel_high;
+        for (ptrdiff_t y = 0; y < s->out_high; y++, columns += s->out_wide) {
+            const ptrdiff_t row = c * s->all_high + y * s->step_high + p * s->apart_high;
+            TYPE *restrict first = bordered + row * s->all_wide + e % s->kernel_wide * s->apart_wide;
+            for (ptrdiff_t x = 0; x < s->out_wide && back; x++) {
+                first[x * s->step_wide] += columns[x];
+            }
+            for (ptrdiff_t x = 0; x < s->out_wide && !back; x++) {
+                columns[x] = first[x * s->step_wide];
             }
         }
     }
+}
 """
 
-_COLUMNS = """\
-/* Copy all windows of an image: element e of window w becomes columns[e * windows + w]. */
-static void gg_columns_KIND(const struct gg_windows *s, const TYPE *restrict bordered, TYPE *restrict columns)
+_INSIDE = """\
+/* Copy an image out of its border, and clear all. */
+static void gg_inside_KIND(const struct gg_windows *s, TYPE *restrict bordered, TYPE *restrict image)
 {
-LOOPS}
-""".replace("LOOPS", _EACH_ELEMENT.replace("ASSIGNMENT", "columns[x] = first[x * s->step_wide];"))
-_COLUMNS = _COLUMNS.replace("CONST", "const")
-
-_ADD = """\
-/* Add windows back to an image: the transpose of gg_columns. */
-static void gg_add_windows_KIND(const struct gg_windows *s, const TYPE *restrict columns, TYPE *restrict bordered,
-                                TYPE *restrict image)
-{
-    memset(bordered, 0, (size_t)(s->channels * s->all_high * s->all_wide) * sizeof *bordered);
-LOOPS
     for (ptrdiff_t c = 0; c < s->channels; c++) {
         for (ptrdiff_t y = 0; y < s->high; y++, image += s->wide) {
             memcpy(image, bordered + (c * s->all_high + y + s->top) * s->all_wide + s->left,
                    (size_t)s->wide * sizeof *image);
         }
     }
+    memset(bordered, 0, (size_t)(s->channels * s->all_high * s->all_wide) * sizeof *bordered);
 }
-""".replace("LOOPS\n", _EACH_ELEMENT.replace("ASSIGNMENT", "first[x * s->step_wide] += columns[x];"))
-_ADD = _ADD.replace("CONST ", "")
+"""
 
 _SPREAD = """\
 /* Give each window's value to the elements of the window, or only to the first that is the largest. */
@@ -163,9 +156,7 @@ def _fits(instr: Instr) -> bool:
     arrays = [one for one in (*instr.inputs, *instr.outputs) if isinstance(one, Var)]
     same = len(arrays) == len(instr.inputs) + 1 and all(one.dtype == arrays[0].dtype for one in arrays)
     floats = arrays[0].dtype.kind == "f" and arrays[0].dtype.itemsize >= 4
-    return (
-        same and floats and all(one.size for one in arrays) and min(min(pair) for pair in instr.params["padding"]) >= 0
-    )
+    return same and floats and all(one.size for one in arrays) and min(map(min, instr.params["padding"])) >= 0
 
 
 class ConvCode(Solid):
@@ -235,15 +226,15 @@ class ConvCode(Solid):
         count = min(max(_MOST_STRIPS // self.terms // STRIP, 1) * STRIP, self.places)
         strips = self.room("strips", self.kind, strips_size(count, self.terms) + STRIP)
         product, _ = packed_functions(self.helpers, self.kind)
-        result = self._of_image(self.pointer(self.instr.output), self.outputs * self.places)
+        result = f"{self._of_image(self.pointer(self.instr.output), self.outputs * self.places)} + first"
+        rows, width = size(self.outputs), size(self.places)
         weight = f"{self._of_group(self.start(1))}, {size(self.terms)}, 1"
         body = [
-            f"const ptrdiff_t left = {size(self.places)} - first, count = left < {count} ? left : {count};",
+            f"const ptrdiff_t left = {width} - first, count = left < {count} ? left : {count};",
             self._call("gg_windows", _WINDOWS, "bordered", "first", "count", strips),
-            f"{product}(false, {size(self.outputs)}, count, {size(self.terms)}, {weight}, {strips}, {result} + first, "
-            f"{size(self.places)});",
+            f"{product}(false, {rows}, count, {size(self.terms)}, {weight}, {strips}, {result}, {width});",
         ]
-        head = f"for (ptrdiff_t first = 0; first < {size(self.places)}; first += {count}) {{"
+        head = f"for (ptrdiff_t first = 0; first < {width}; first += {count}) {{"
         copy = self._call("gg_border", _BORDER, self._image(self.start(0)), "bordered")
         return self._each([copy, head, *indented(body), "}"])
 
@@ -256,7 +247,8 @@ class ConvCode(Solid):
         return self._each(
             [
                 self._product("false", (self.terms, self.places, self.outputs), weight, gradient, columns),
-                self._call("gg_add_windows", _ADD, columns, "bordered", target),
+                self._call("gg_columns", _COLUMNS, "bordered", columns, "true"),
+                self._call("gg_inside", _INSIDE, "bordered", target),
             ]
         )
 
@@ -269,10 +261,10 @@ class ConvCode(Solid):
         sizes = (self.terms, self.outputs, self.places)
         body = [
             self._call("gg_border", _BORDER, self._image(self.start(0)), "bordered"),
-            self._call("gg_columns", _COLUMNS, "bordered", columns),
+            self._call("gg_columns", _COLUMNS, "bordered", columns, "false"),
             self._product("n > 0", sizes, f"{columns}, {size(self.places)}, 1", gradient, self._of_group(total)),
         ]
-        to = f"{self._of_group(self.pointer(self.instr.output))}"
+        to = self._of_group(self.pointer(self.instr.output))
         turn = [f"({to})[o * {size(self.terms)} + e] = ({self._of_group(total)})[e * {size(self.outputs)} + o];"]
         turned = loop("o", size(self.outputs), loop("e", size(self.terms), turn))
         return [*self._each(body), *(loop("g", self.groups, turned) if self.groups > 1 else turned)]
@@ -304,34 +296,29 @@ class SpreadCode(Solid):
             others = f"{self.start(1)} + n * ({area}), {self.start(2)} + n * ({places})"
         target = self.pointer(out)
         given = f"{self.start(0)} + n * ({places})"
+        clear = f"memset({target}, 0, (size_t)({self.sizes.text(out.size)}) * sizeof *{target});"
+        body = [f"{name}(&shape, {given}, {others}, {target} + n * ({area}));"]
         return [
             _shape(1, *size, *kernel, *counts, *step, *apart, top, left, 0, 0),
-            f"memset({target}, 0, (size_t)({self.sizes.text(out.size)}) * sizeof *{target});",
-            *loop(
-                "n",
-                self.sizes.text(planes),
-                [f"{name}(&shape, {given}, {others}, {target} + n * ({area}));"],
-            ),
+            clear,
+            *loop("n", self.sizes.text(planes), body),
         ]
 
     def _side_by_side(self, planes: int, counts: tuple[int, ...], kernel: tuple[int, int]) -> list[str]:
         """Return loops over windows, each of which writes all of its elements."""
-        high, wide, of = counts[0], counts[1], TYPES[self.kind]
-        first = f"(i * {kernel[0]}) * {wide * kernel[1]} + j * {kernel[1]}"
-        given = f"({self.start(0)})[i * {wide} + j]"
-        body, target = [f"const {of} given = {given};"], self.pointer(self.instr.output)
+        (high, wide), of = counts, TYPES[self.kind]
+        first = f"i * {kernel[0] * wide * kernel[1]} + j * {kernel[1]}"
+        body, target = [f"const {of} given = ({self.start(0)})[i * {wide} + j];"], self.pointer(self.instr.output)
         chosen = self.instr.op == "max_pool2d_scatter"
         if chosen:
             body += [f"const {of} largest = ({self.start(2)})[i * {wide} + j];", "bool left = true;"]
-        for row in range(kernel[0]):
-            for column in range(kernel[1]):
-                at, number = f"{first} + {row * wide * kernel[1] + column}", row * kernel[1] + column
-                if chosen:
-                    body += [
-                        f"const {of} x{number} = ({self.start(1)})[{at}];",
-                        f"const bool is{number} = left & ((x{number} == largest) | (x{number} != x{number}));",
-                        f"left = left & !is{number};",
-                    ]
-                body.append(f"{target}[{at}] = {f'is{number} ? given : 0' if chosen else 'given'};")
-        rows = self.sizes.text(planes * high)
-        return ["GG_SHARED()", *loop("i", rows, loop("j", self.sizes.text(wide), body))]
+        for number in range(math.prod(kernel)):
+            at = f"{first} + {number // kernel[1] * wide * kernel[1] + number % kernel[1]}"
+            if chosen:
+                body += [
+                    f"const {of} x{number} = ({self.start(1)})[{at}];",
+                    f"const bool is{number} = left & ((x{number} == largest) | (x{number} != x{number}));",
+                    f"left = left & !is{number};",
+                ]
+            body.append(f"{target}[{at}] = {f'is{number} ? given : 0' if chosen else 'given'};")
+        return ["GG_SHARED()", *loop("i", self.sizes.text(planes * high), loop("j", self.sizes.text(wide), body))]

@@ -132,3 +132,22 @@ def test_convolutions_of_many_shapes(dtype):
             np.testing.assert_allclose(
                 got.numpy() / scale, want.numpy() / scale, atol=1e-5 if dtype == np.float32 else 1e-13
             )
+
+
+def test_layers_as_wide_as_a_few_vectors():
+    """With the options of the Makefile, compilers unroll loops of such lengths, and have done it wrongly."""
+    rng = np.random.default_rng(0)
+    widths = (4, 8, 12, 16, 17, 24)
+    x = gg.tensor(rng.standard_normal((32, 6)).astype(np.float32))
+    biases = [gg.tensor(rng.standard_normal(width).astype(np.float32)) for width in widths]
+    weights = [gg.tensor(rng.standard_normal((6, width)).astype(np.float32)) for width in widths]
+
+    def step(x, weights, biases):
+        leaves = [one.detach().requires_grad_() for one in (*weights, *biases)]
+        for w, b in zip(leaves[: len(widths)], leaves[len(widths) :], strict=True):
+            ((x @ w + b).relu() @ w.detach().mT).square().mean().backward()
+        return tuple(leaf.grad for leaf in leaves)
+
+    got, want = gg.compile(step, backend="c", strict=True)(x, weights, biases), step(x, weights, biases)
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-4, atol=1e-5)

@@ -181,10 +181,10 @@ class NestWriter:
     def _may_be_inside(self, expr: Expr) -> bool:
         """Tell whether a load may stand inside of an expression.
 
-        It may not if the nest stores to the array, nor, unless its elements are side by side, inside of a choice: gcc
-        12 translates vectors of chosen elements that are some distance apart wrongly.
+        It may not if the nest stores to the array, nor inside of a choice: gcc 12 translates some vectors of chosen
+        elements wrongly.
         """
-        return expr.data.root not in self.stored and (not self._choices or self._side_by_side(expr.data))
+        return expr.data.root not in self.stored and not self._choices
 
     def _side_by_side(self, access: Access) -> bool:
         moves = any(self.axis in computed.axes for computed, _ in access.computed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -38,14 +37,26 @@ def _product(product: Answer) -> Iterator[Verdict]:
     )
 
 
+_Pair = tuple[Sequence[float], Sequence[float]]
+
+
 class _Distances:
     """The product by distances, which notes the lists that it is called with."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Any, Any]] = []
+        self.calls: list[_Pair] = []
 
     def __call__(
-        self, m: int, n: int, k: int, a: Sequence[float], a_row: int, a_column: int, b: Any, b_row: int, b_column: int
+        self,
+        m: int,
+        n: int,
+        k: int,
+        a: Sequence[float],
+        a_row: int,
+        a_column: int,
+        b: Sequence[float],
+        b_row: int,
+        b_column: int,
     ) -> list[float]:
         self.calls.append((a, b))
         rows = [[a[i * a_row + p * a_column] for p in range(k)] for i in range(m)]
@@ -60,7 +71,7 @@ def _layer() -> tuple[Array, Array, Array]:
     return _flat(_BATCH, _INPUTS), _flat(_INPUTS, _OUTPUTS, seed=1), _flat(_BATCH, _OUTPUTS, seed=2)
 
 
-def _by_one_product(calls: list[tuple[Any, Any]], *lists: list[float]) -> Verdict:
+def _by_one_product(calls: list[_Pair], *lists: list[float]) -> Verdict:
     if len(calls) != 1:
         return f"`product` was called {len(calls)} times; once is enough."
     if not all(any(one is known for known in lists) for one in calls[0]):
@@ -104,18 +115,26 @@ def _input(input_gradient: Answer) -> Iterator[Verdict]:
     yield _by_one_product(product.calls, *lists)
 
 
-class _Counted(list[float]):
+class _Counted:
     """A list that counts how often its elements are read."""
 
-    reads = 0
+    def __init__(self, numbers: list[float]) -> None:
+        self.numbers, self.reads = numbers, 0
 
-    def __getitem__(self, at: Any) -> Any:
-        self.reads += len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
-        return super().__getitem__(at)
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, at: int | slice) -> float | list[float]:
+        found = self.numbers[at]
+        self.reads += len(found) if isinstance(found, list) else 1
+        return found
+
+    def __setitem__(self, at: int, number: float) -> None:
+        self.numbers[at] = number
 
     def __iter__(self) -> Iterator[float]:
         self.reads += len(self)
-        return super().__iter__()
+        return iter(self.numbers)
 
 
 _WIDTH, _RATE = 4, 0.1
@@ -126,8 +145,7 @@ def _fused(backward_tanh: Answer) -> tuple[list[Array], list[Array], int]:
     hidden, given, bias = np.tanh(_flat(_BATCH, _WIDTH)), _flat(_BATCH, _WIDTH, seed=1), _flat(_WIDTH, seed=2)
     gradient, own = _Counted(given.ravel().tolist()), bias.tolist()
     backward_tanh(gradient, hidden.ravel().tolist(), own, _RATE, _BATCH, _WIDTH)
-    reads = gradient.reads
-    return [np.array(list(gradient)).reshape(hidden.shape), np.array(own)], [hidden, given, bias], reads
+    return [np.array(gradient.numbers).reshape(hidden.shape), np.array(own)], [hidden, given, bias], gradient.reads
 
 
 @STEPS("one loop", section="One loop for three lines", gaps=("backward_tanh",))

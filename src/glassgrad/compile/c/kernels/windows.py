@@ -104,7 +104,7 @@ static void gg_columns_KIND(const struct gg_windows *s, TYPE *restrict bordered,
 
 _INSIDE = """\
 /* Copy an image out of its border, and clear all. */
-static void gg_inside_KIND(const struct gg_windows *s, TYPE *restrict bordered, TYPE *restrict image)
+static void gg_from_border_KIND(const struct gg_windows *s, TYPE *restrict bordered, TYPE *restrict image)
 {
     for (ptrdiff_t c = 0; c < s->channels; c++) {
         for (ptrdiff_t y = 0; y < s->high; y++, image += s->wide) {
@@ -248,7 +248,7 @@ class ConvCode(Solid):
             [
                 self._product("false", (self.terms, self.places, self.outputs), weight, gradient, columns),
                 self._call("gg_columns", _COLUMNS, "bordered", columns, "true"),
-                self._call("gg_inside", _INSIDE, "bordered", target),
+                self._call("gg_from_border", _INSIDE, "bordered", target),
             ]
         )
 

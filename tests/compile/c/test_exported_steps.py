@@ -203,7 +203,7 @@ def test_a_network_for_digits_reaches_the_same_accuracy(tmp_path):
     in_python = accuracy()
     step.load_c(tmp_path / "trained.weights")
     assert before < 0.5
-    assert in_python > 0.85
+    assert in_python > 0.8
     assert accuracy() == pytest.approx(in_python, abs=0.02)
 
 

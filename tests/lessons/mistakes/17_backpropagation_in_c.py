@@ -16,7 +16,7 @@ MISTAKES = [
      "product(inputs, batch, outputs, w, outputs, 1, dy, 1, outputs)", "gradient of the input", "its transpose"),
     ("(1 - hidden[at] * hidden[at])", "(1 - hidden[at])", "one loop", "1 - y²"),
     ("            dhidden[at] = g\n", "", "one loop", "written over it"),
-    (SUM, "            sums[j] += dhidden[at] / (1 - hidden[at] * hidden[at])\n", "one loop", "before the rule of tanh"),
+    (SUM, "            sums[j] += dhidden[at] / (1 - hidden[at] * hidden[at])\n", "one loop", "before the rule"),
     ("bias[j] -= rate", "bias[j] += rate", "one loop", "up the slope"),
     ("rate * sums[j]", "rate * sums[j] / batch", "one loop", "no mean"),
     ("sums[j] += g", "sums[j] = g", "one loop", "every row adds"),

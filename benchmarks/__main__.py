@@ -19,6 +19,7 @@ from benchmarks import (
     op_overhead,
     ops,
     picture,
+    playground,
     quiet,
     results,
     trainer,
@@ -39,6 +40,7 @@ OTHERS = {
     "generate": generation,
     "gpt2": gpt2,
     "wild": wild,
+    "playground": playground,
 }
 
 

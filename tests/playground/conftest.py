@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPMessage
 from typing import Any
 
 import pytest
@@ -17,14 +18,23 @@ from glassgrad.lessons.playground.server import Server
 BYTES = 1 << 30
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What the server has sent."""
+
+    status: int
+    headers: HTTPMessage
+    body: bytes
+
+
 @dataclass
 class Client:
     """Asks a server as its page does; headers can be replaced, None leaves one out."""
 
     server: Server
 
-    def send(self, method: str, path: str, body: Any = None, **headers: str | None) -> HTTPResponse:
-        """Send a request and return the answer, whose body is not read yet."""
+    def send(self, method: str, path: str, body: Any = None, **headers: str | None) -> Answer:
+        """Send a request and return the answer."""
         host = f"127.0.0.1:{self.server.server_port}"
         given = {"Host": host, "Origin": f"http://{host}", "X-Token": self.server.token}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -37,18 +47,20 @@ class Client:
         connection.endheaders()
         if content and method == "POST":
             connection.send(content)
-        return connection.getresponse()
+        with contextlib.closing(connection):
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
 
     def json(self, method: str, path: str, body: Any = None) -> Any:
         """Return the answer to a request as data."""
         answer = self.send(method, path, body)
-        return json.loads(answer.read())
+        return json.loads(answer.body)
 
     def run(self, text: str, *panes: str, run: int = 1, **more: Any) -> list[dict[str, Any]]:
         """Run a program and return its events."""
         answer = self.send("POST", "/api/run", {"text": text, "panes": list(panes), "run": run, **more})
-        assert answer.status == 200, answer.read()
-        return [json.loads(line) for line in answer.read().splitlines()]
+        assert answer.status == 200, answer.body
+        return [json.loads(line) for line in answer.body.splitlines()]
 
 
 @pytest.fixture(scope="session")

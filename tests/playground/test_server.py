@@ -76,7 +76,7 @@ def test_a_body_that_is_no_object_is_refused(client: Client, body: bytes) -> Non
 def test_a_request_that_does_not_fit_is_told(client: Client, path: str, body: Any) -> None:
     answer = client.send("POST", path, body)
     assert answer.status == 400
-    assert json.loads(answer.read())["message"]
+    assert json.loads(answer.body)["message"]
 
 
 def test_the_address_gives_a_cookie_once(client: Client) -> None:
@@ -165,8 +165,8 @@ def test_an_exercise_is_judged(client: Client) -> None:
 
 def test_programs_are_exported(client: Client) -> None:
     text = '"""A title.\n\nAbout it.\n"""\n\n# Prose.\n\nx = 1\n'
-    assert client.send("POST", "/api/export", {"text": text, "format": "py"}).read().decode() == text
-    cells = json.loads(client.send("POST", "/api/export", {"text": text, "format": "ipynb"}).read())["cells"]
+    assert client.send("POST", "/api/export", {"text": text, "format": "py"}).body.decode() == text
+    cells = json.loads(client.send("POST", "/api/export", {"text": text, "format": "ipynb"}).body)["cells"]
     assert [(one["cell_type"], "".join(one["source"])) for one in cells] == [
         ("markdown", "# A title\n\nAbout it."),
         ("markdown", "Prose."),

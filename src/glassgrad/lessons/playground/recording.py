@@ -10,7 +10,7 @@ from types import FrameType
 import numpy as np
 
 from glassgrad.base.provenance import INTERNAL
-from glassgrad.engine.node import Node
+from glassgrad.engine.node import PICK, Node
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array, Primitive
 from glassgrad.verify.spy import Spy
@@ -24,6 +24,8 @@ class Op:
 
     Attributes:
         args: its arguments as arrays and numbers; None where they are not known, as inside `vmap`.
+        sources: for each argument the op or leaf that it comes from, and which of its results it is; a backward pass
+            takes them from the node.
         call: ops that one call of the user's applied have the same number.
         leaves: the values of leaves when an op of this round first read them; an optimizer changes them afterwards.
     """
@@ -31,12 +33,21 @@ class Op:
     node: Node
     args: tuple[Array, ...] | None
     call: int
+    sources: list[tuple[Node | Tensor | None, int | None]]
     leaves: dict[int, tuple[Tensor, Array]] = field(default_factory=dict)
 
 
-def unknown(node: Node) -> tuple[Array, ...] | None:
-    """Return placeholders for the arguments of an op that was not seen, if each has a node or is a leaf."""
-    return tuple(None for _ in node.parents) if all(parent is not None for parent in node.parents) else None
+def source_of(parent: Array) -> tuple[Node | Tensor | None, int | None]:
+    """Return the op or leaf that a parent stands for, and the position among the op's results if it has several."""
+    if isinstance(parent, Node) and parent.prim is PICK and parent.parents:
+        return parent.parents[0], int(parent.params["index"])
+    return parent, None
+
+
+def unseen(node: Node, call: int) -> Op:
+    """Return an op whose arguments were not seen; they are known if each has a node or is a leaf."""
+    known = bool(node.parents) and all(parent is not None for parent in node.parents)
+    return Op(node, (None,) * len(node.parents) if known else None, call, [*map(source_of, node.parents)])
 
 
 class Recorder(Spy):
@@ -79,9 +90,12 @@ class Recorder(Spy):
             self._over = False
             self.rounds.append({})
             self._leaves = {}
-        known = self._computed is not None and self._computed.name == node.name
-        self.rounds[-1][node] = op = Op(node, self._latest[0] if known else unknown(node), self._call(), self._leaves)
-        for parent, array in zip(node.parents, op.args or (), strict=False):
+        op = unseen(node, self._call())
+        op.leaves = self._leaves
+        if self._computed is not None and self._computed.name == node.name:
+            op.args = self._latest[0]
+        self.rounds[-1][node] = op
+        for (parent, _), array in zip(op.sources, op.args or (), strict=False):
             if isinstance(parent, Tensor) and id(parent) not in self._leaves:
                 self._leaves[id(parent)] = parent, np.array(parent.array if array is None else array)
 

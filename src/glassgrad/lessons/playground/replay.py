@@ -19,14 +19,14 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.source.statements import span_of
 from glassgrad.engine.function import UserPrimitive
-from glassgrad.engine.node import PICK, Node
+from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
-from glassgrad.explanation.gathered import maker
 from glassgrad.explanation.record import Traced, trace
-from glassgrad.lessons.playground.recording import Op, Recorder, unknown
+from glassgrad.lessons.playground.recording import Op, Recorder, source_of, unseen
 from glassgrad.lessons.program import execute
 from glassgrad.ops.core import Array
 
+Source = tuple[Node | Tensor | None, int | None]
 Key = object
 """A value: the node that made it, or the identity of a leaf or of an array of data."""
 
@@ -61,17 +61,19 @@ class _Again:
 
     def __init__(self, calls: Sequence[_Call]) -> None:
         self._calls = calls
-        self._made: dict[Node, Array] = {}
+        self._made: dict[Node, Array] | None = None  # a trace must not leave values behind
 
     def __call__(self, number: int, *given: Array) -> tuple[Array, ...]:
         call = self._calls[number]
         known: dict[Key, Array] = dict(zip(call.reads, given, strict=True))
         for op in call.ops:
-            args = [_value(known, parent, array) for parent, array in _pairs(op)]
+            args = [_value(known, source, array) for source, array in _pairs(op)]
             result = _applied(op.node, args)
             if isinstance(result, tuple) and not op.node.prim.multiple:
                 result = result[0]  # the others are companions, which have no gradient
-            known[op.node] = self._made[op.node] = result
+            known[op.node] = result
+            if self._made is not None:
+                self._made[op.node] = result
         return tuple(known[key] for key in call.leaves)
 
 
@@ -82,21 +84,20 @@ def _applied(node: Node, args: Sequence[Array]) -> Array:
     return node.prim(*args, **node.params)
 
 
-def _pairs(op: Op) -> Iterable[tuple[Array, Array]]:
+def _pairs(op: Op) -> Iterable[tuple[Source, Array]]:
     assert op.args is not None
-    return zip(op.node.parents, op.args, strict=False)
+    return zip(op.sources, op.args, strict=False)
 
 
-def _key(parent: Array, array: Array) -> Key:
+def _key(source: Source, array: Array) -> Key:
     """Return what identifies an argument."""
-    if parent is None or isinstance(parent, Tensor):
-        return id(array) if parent is None else id(parent)
-    return maker(parent)
+    parent = source[0]
+    return parent if isinstance(parent, Node) else id(array) if parent is None else id(parent)
 
 
-def _value(known: Mapping[Key, Array], parent: Array, array: Array) -> Array:
-    found = known.get(_key(parent, array), array)
-    return found[parent.params["index"]] if isinstance(parent, Node) and parent.prim is PICK else found
+def _value(known: Mapping[Key, Array], source: Source, array: Array) -> Array:
+    found = known.get(_key(source, array), array)
+    return found if source[1] is None else found[source[1]]
 
 
 class Replay:
@@ -113,9 +114,10 @@ class Replay:
 
     def __init__(self, root: Tensor, recorder: Recorder, names: Mapping[str, object], title: str) -> None:
         assert root.node is not None
-        self.root = maker(root.node)
+        found, self._place = source_of(root.node)
+        assert isinstance(found, Node)
+        self.root = found
         self._value = np.array(root.detach().numpy())
-        self._picked = root.node if root.node.prim is PICK else None
         ops = _behind(self.root, recorder)
         self.nodes = [op.node for op in ops]
         self.title = title
@@ -146,15 +148,18 @@ class Replay:
 
     def traced(self) -> tuple[Traced, dict[Node, Node]]:
         """Run it again; return the call, and for each node of the program the node that stands for it now."""
-        self._again._made.clear()
-        call = trace(self.of_leaves, self.arrays(), {})
+        kept = self._again._made = {}
+        try:
+            call = trace(self.of_leaves, self.arrays(), {})
+        finally:
+            self._again._made = None
         if not np.allclose(np.asarray(call.result.detach().numpy()), self._value, rtol=1e-3, equal_nan=True):
             raise errors.PLAYGROUND_NOT_AGAIN(op=self.root.name, where=self.root.place.quoted())
         made = {}
-        for old, result in self._again._made.items():
+        for old, result in kept.items():
             node = getattr(result[0] if isinstance(result, tuple) and result else result, "node", None)
             if node is not None:
-                made[old] = maker(node)
+                made[old] = source_of(node)[0]
         return call, made
 
     # --- the function -------------------------------------------------------------------------------------------
@@ -169,7 +174,7 @@ class Replay:
         home: dict[Key, int] = {op.node: at for at, call in enumerate(self._calls) for op in call.ops}
         needed: dict[int, dict[Key, None]] = {}
         for at, call in enumerate(self._calls):
-            keys = [_key(parent, array) for op in call.ops for parent, array in _pairs(op)]
+            keys = [_key(source, array) for op in call.ops for source, array in _pairs(op)]
             call.reads = [key for key in dict.fromkeys(keys) if key in self._keys and home.get(key, -1) != at]
             for key in call.reads:
                 if isinstance(key, Node):
@@ -184,8 +189,8 @@ class Replay:
             statement for at, call in enumerate(self._calls) if (statement := self._statement(at, call)) is not None
         ]
         result: ast.expr = ast.Name(self._keys[self.root], ast.Load())
-        if self._picked is not None:
-            result = ast.Subscript(result, ast.Constant(self._picked.params["index"]), ast.Load())
+        if self._place is not None:
+            result = ast.Subscript(result, ast.Constant(self._place), ast.Load())
         body.append(ast.Return(result))
         tree = ast.parse(f"def {self.title}({', '.join(names)}):\n    pass")
         definition = tree.body[0]
@@ -223,11 +228,11 @@ def _behind(root: Node, recorder: Recorder) -> list[Op]:
         node = waiting.pop()
         if node in found:
             continue
-        op = recorder.find(node) or Op(node, unknown(node), -node.seq)
+        op = recorder.find(node) or unseen(node, -node.seq)
         if op.args is None:
             raise errors.PLAYGROUND_NOT_AGAIN(op=node.name, where=node.place.quoted())
         found[node] = op
-        waiting += [maker(parent) for parent in node.parents if isinstance(parent, Node)]
+        waiting += [parent for parent, _ in op.sources if isinstance(parent, Node)]
     return sorted(found.values(), key=lambda op: op.node.seq)
 
 
@@ -268,7 +273,7 @@ def _inputs(ops: Sequence[Op], named: Mapping[int, str]) -> tuple[list[Given], l
     data: dict[int, Given] = {}
     taken = {"_again"}
     for op in ops:
-        for parent, array in _pairs(op):
+        for (parent, _), array in _pairs(op):
             if isinstance(parent, Tensor) and id(parent) not in leaves:
                 label = named.get(id(parent)) or f"leaf {len(leaves) + 1}"
                 _, value = op.leaves.get(id(parent), (parent, np.array(parent.array)))

@@ -116,7 +116,9 @@ def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]
     opened = [first_page() for _ in range(rounds)]
     page = statistics.median(opened)
     data["first page"] = opened
-    verdicts.append(f"- the first page, at most {FIRST_PAGE:g} s after the command: {page:.2f} s, {_met(page, FIRST_PAGE)}")
+    verdicts.append(
+        f"- the first page, at most {FIRST_PAGE:g} s after the command: {page:.2f} s, {_met(page, FIRST_PAGE)}"
+    )
     table = results.markdown_table(["program", "median", "longest", "the first one"], rows)
     return TITLE, f"{table}\n\nOf {rounds * _TURNS} requests each.\n\n" + "\n".join(verdicts), data
 

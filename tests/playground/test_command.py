@@ -19,7 +19,9 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("x = 1\n")
     command = [sys.executable, "-m", "glassgrad", "playground", str(file), "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "HOME": str(tmp_path)}) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "HOME": str(tmp_path)}
+    ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         host, _, path = address.removeprefix("http://").partition("/")

@@ -15,14 +15,15 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
-from glassgrad.doctor.script import run_script
 from glassgrad.doctor.reading.beside import joined
+from glassgrad.doctor.script import run_script
 from glassgrad.lessons.playground import gallery
 from glassgrad.lessons.playground.limits import Guard, Output, Sender
 from glassgrad.lessons.playground.loop import Loop
 from glassgrad.lessons.playground.panes import Panes
 from glassgrad.lessons.playground.program import Ran, read, run, sliders
 from glassgrad.lessons.playground.recording import Recorder
+from glassgrad.lessons.program import execute
 
 EXAMPLES = [str(one["name"]) for one in gallery.listed() if "-" not in str(one["name"])]
 COMPILED = ["product_and_sine", "softmax_cross_entropy", "names_mlp", "char_gpt"]
@@ -46,7 +47,8 @@ def ran(text: str, file: str, numbers: dict[str, float] | None = None) -> tuple[
     lines = Lines()
     send = Sender(lines)
     loop = Loop(send, Guard(send), Recorder(), lambda: None)
-    with loop, contextlib.redirect_stdout(Output(send, "stdout")):
+    with loop, contextlib.redirect_stdout(Output(send, "stdout")), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         found = run(read(text, file, numbers or {}), loop.recorder)
     loop.over()
     return found, loop, lines
@@ -67,7 +69,7 @@ def plainly(name: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "__main__"}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(gallery.text_of(name), names)
+        execute(compile(gallery.text_of(name), name, "exec"), names)
         with contextlib.suppress(errors.AutogradError):  # the program has called it
             names["loss"].backward()
     return names
@@ -95,7 +97,7 @@ def test_values_and_gradients(name: str) -> None:
         shown = variables[key]
         assert shown["shape"] == list(tensor.shape)
         assert shown["requires_grad"] == tensor.requires_grad
-        assert gallery.text_of(name).splitlines()[shown["line"] - 1].lstrip().startswith((key, "for", "(", "contexts"))
+        assert key in gallery.text_of(name).splitlines()[shown["line"] - 1]
         if tensor.numel() <= 64:
             np.testing.assert_allclose(numbers(shown["value"]), tensor.detach().numpy(), rtol=1e-5, atol=1e-6)
         else:
@@ -111,7 +113,7 @@ def test_values_and_gradients(name: str) -> None:
 def test_gradients_of_what_is_between(name: str) -> None:
     """The oracle asks for the gradient of each intermediate in a run of its own."""
     names: dict[str, Any] = {}
-    exec(gallery.text_of(name), names)
+    execute(compile(gallery.text_of(name), name, "exec"), names)
     between = {
         key: one for key, one in names.items() if isinstance(one, gg.Tensor) and one.requires_grad and not one.is_leaf
     }
@@ -136,7 +138,7 @@ def test_the_graph(name: str) -> None:
     assert all(one["line"] is None or text[one["line"] - 1].strip() for one in graph["nodes"])
     if not trains(name) and "backward()" not in gallery.text_of(name):
         names: dict[str, Any] = {}
-        exec(gallery.text_of(name), names)
+        execute(compile(gallery.text_of(name), name, "exec"), names)
         drawn = gg.draw(names["loss"]).graph.nodes
         own = [one["op"] for one in graph["nodes"] if one["op"] != "input"]
         assert sorted(own) == sorted(one.op for one in drawn if one.kind == "op")
@@ -152,8 +154,8 @@ def test_the_backward_program_computes_the_loss(name: str) -> None:
     assert linked
     assert all(text[one["source_line"] - 1].strip() for one in linked)
     names: dict[str, Any] = {}
-    exec(found["program"], names)
-    (entry,) = re.findall(r"^def (\w+)\(", found["program"].rpartition("\ndef ")[1] + found["program"].rpartition("\ndef ")[2], re.M)[:1]
+    execute(compile(found["program"], "backward.py", "exec"), names)
+    entry = replay.title if replay.title in names else "step"
     given = {one.name: one.array for one in (*replay.data, *replay.leaves)}
     code = names[entry].__code__
     arguments = code.co_varnames[: code.co_argcount]
@@ -171,7 +173,7 @@ def test_the_derivation(name: str) -> None:
     ops = [one for one in panes(name).graph()["nodes"] if one["op"] != "input"]
     assert [one["name"] for one in steps[: len(ops)]] == [one["id"] for one in ops]
     assert steps[len(ops)]["text"].endswith(" = 1")
-    assert len(steps) == len(ops) + 1 + len(panes(name).graph()["edges"])
+    assert len(steps) == len(ops) + 1 + sum(len(step.edges) for step in panes(name).record.steps)
     for one in steps:
         assert one["tex"].count("{") - one["tex"].count(r"\{") == one["tex"].count("}") - one["tex"].count(r"\}")
 
@@ -214,7 +216,10 @@ loss = Cube.apply(x) * y.sin()
     assert by_name["x"]["numeric"] == pytest.approx(by_name["x"]["analytic"] * 1.5, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one in COMPILED else pytest.mark.slow) for one in EXAMPLES])
+SLOWLY = [pytest.param(one, marks=[] if one in COMPILED else pytest.mark.slow) for one in EXAMPLES]
+
+
+@pytest.mark.parametrize("name", SLOWLY)
 def test_kernels_and_their_cost(name: str) -> None:
     made = panes(name)
     kernels, cost = made.pane("kernels")["kernels"], made.pane("cost")
@@ -243,7 +248,8 @@ def test_the_doctor_says_what_the_command_says(name: str, tmp_path: Any) -> None
     path = tmp_path / "playground.py"
     path.write_text(gallery.text_of(name))
     gg.manual_seed(0)
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         watched, _ = run_script(path)
     watched, rest = joined(str(path), watched)
     wanted = [*(one for each in watched for one in each.findings), *rest]
@@ -282,7 +288,8 @@ def test_a_loop_tells_of_its_progress(name: str) -> None:
 def test_a_slider_puts_in_its_number() -> None:
     text = "import glassgrad as gg\nx = gg.tensor(-2.0, requires_grad=True)\nloss = x * 3 + f'{1}'.count('1')\n"
     found = sliders(text)
-    assert [(one["line"], one["column"], one["end"], one["value"]) for one in found] == [(2, 15, 18, 2.0), (3, 11, 12, 3)]
+    places = [(one["line"], one["column"], one["end"], one["value"]) for one in found]
+    assert places == [(2, 15, 18, 2.0), (3, 11, 12, 3)]
     assert all(one["low"] <= one["value"] <= one["high"] and one["step"] > 0 for one in found)
     made, _, _ = ran(text, "slider.example.py", {"2:15": 5.0, "3:11": 4.0})
     values = {one["name"]: one for one in Panes(made).values()["variables"]}
@@ -302,7 +309,8 @@ def test_a_slider_puts_in_its_number() -> None:
     ],
 )
 def test_which_value_is_the_result(text: str, name: str) -> None:
-    made, _, _ = ran(f"import glassgrad as gg\nx = gg.tensor(1.0, requires_grad=True)\n{text}\n", f"{len(text)}.result.py")
+    head = "import glassgrad as gg\nx = gg.tensor(1.0, requires_grad=True)\n"
+    made, _, _ = ran(f"{head}{text}\n", f"{len(text)}.result.py")
     assert Panes(made).replay.title == name
 
 

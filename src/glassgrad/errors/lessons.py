@@ -24,7 +24,7 @@ QUIZ_COUNT = Message(InputError, "--count {given} is a number of questions; give
 PLAYGROUND_NO_RESULT = Message(
     ArgumentError,
     "there is no result to differentiate: no variable is one number that depends on a tensor with requires_grad=True; "
-    "call it loss, or write it in the last line",
+    "call it {name}, or write it in the last line",
 )
 PLAYGROUND_NOT_AGAIN = Message(
     ArgumentError,
@@ -39,4 +39,4 @@ PLAYGROUND_EXAMPLE = Message(InputError, "there is no example {given!r}; there a
 PLAYGROUND_EXPORT = Message(InputError, "a program is saved as py, ipynb or html, given {given!r}")
 PLAYGROUND_FILE = Message(InputError, "cannot open {path}: {reason}")
 PLAYGROUND_REQUEST = Message(InputError, "the request does not fit: {what}")
-PLAYGROUND_CLOSED = Message(InputError, "the playground has ended")
+PLAYGROUND_CLOSED = Message(InputError, "the {what} has ended")

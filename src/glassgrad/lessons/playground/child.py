@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import TextIO
 
@@ -32,7 +33,17 @@ from glassgrad.lessons.playground.recording import Recorder
 
 _FIRST = "import glassgrad as gg\nx = gg.tensor(2.0, requires_grad=True)\nloss = (x * x).sin()\n"
 _WARM = ("values", "graph", "derivation")
-_WATCHED = ("builtins", "math", "random", "json", "numpy", "numpy.random", "glassgrad", "glassgrad.nn", "glassgrad.optim")
+_WATCHED = (
+    "builtins",
+    "math",
+    "random",
+    "json",
+    "numpy",
+    "numpy.random",
+    "glassgrad",
+    "glassgrad.nn",
+    "glassgrad.optim",
+)
 
 
 class Process:
@@ -142,7 +153,9 @@ class Process:
         if error is None:
             return True
         if isinstance(error, SystemExit):
-            self.send({"event": "stopped", "reason": "exit", "message": f"the program ended itself: exit({error.code})"})
+            self.send(
+                {"event": "stopped", "reason": "exit", "message": f"the program ended itself: exit({error.code})"}
+            )
             return True
         self.send(program.error_data(error, ran.program, ran.program.file))
         if isinstance(error, MemoryError):
@@ -190,20 +203,20 @@ def redirected(send: limits.Sender) -> Iterator[Callable[[], None]]:
 @contextmanager
 def surroundings(folder: str) -> Iterator[None]:
     """Put back what a program may change around it: seeds, folder, environment, paths, warnings, loaded modules."""
-    place, environment, paths, floats = os.getcwd(), dict(os.environ), list(sys.path), np.geterr()
+    place, environment, paths, floats = Path.cwd(), dict(os.environ), list(sys.path), np.geterr()
     loaded, arguments = set(sys.modules), sys.argv
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         manual_seed(0)
         random.seed(0)
-        np.random.seed(0)
+        np.random.mtrand._rand.seed(0)  # programs that call np.random.rand use it
         sys.argv = [""]
         if folder:
             sys.path.insert(0, folder)
         try:
             yield
         finally:
-            if os.getcwd() != place:
+            if Path.cwd() != place:
                 os.chdir(place)
             if dict(os.environ) != environment:
                 os.environ.clear()

@@ -23,6 +23,7 @@ from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES, Array
 
 _OTHER = "Loops are written with the vectors of this processor. Its assembly is made anew for this page."
+_FUNCTION = re.compile(r"^/\*(?:[^*]|\*(?!/))*\*/\nstatic void \w+\([^{]*\{\n.*?^\}\n", re.DOTALL | re.MULTILINE)
 _REPEAT, _SECONDS = 3, 0.3  # of measuring all kernels
 
 
@@ -105,7 +106,7 @@ class Code:
             source = package.files()["step.c"].decode()
         except errors.CompileError as error:
             return {}, f" No C: {error}"
-        written = re.findall(r"^/\*(?:[^*]|\*(?!/))*\*/\nstatic void \w+\([^{]*\{\n.*?^\}\n", source, re.S | re.M)
+        written = _FUNCTION.findall(source)
         if len(written) < len(package.planned.kernels):
             return {}, " No C: its functions are not those of the plan."
         own = written[-len(package.planned.kernels) :]
@@ -177,9 +178,9 @@ class _Compiled:
     @cached_property
     def _assembly(self) -> Mapping[str, str]:
         found: dict[str, str] = {}
-        parts = re.split(r"^_?((?:kernel|phase)\d+):", self.executable.assembly, flags=re.M)
+        parts = re.split(r"^_?((?:kernel|phase)\d+):", self.executable.assembly, flags=re.MULTILINE)
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
-            body = re.split(r"^\s*\.?L?func_end|^\s*\.cfi_endproc", text, maxsplit=1, flags=re.M)[0]
+            body = re.split(r"^\s*\.?L?func_end|^\s*\.cfi_endproc", text, maxsplit=1, flags=re.MULTILINE)[0]
             found[name] = "\n".join(line for line in body.splitlines() if line.strip() and ".cfi_" not in line)
         return found
 

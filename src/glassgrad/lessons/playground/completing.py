@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+
 from glassgrad import errors
 from glassgrad.errors.packages import needed, present
 from glassgrad.ops.core import Array
@@ -23,10 +24,10 @@ def is_there() -> bool:
 
 
 def complete(text: str, line: int, column: int) -> Data:
-    """Return the names that fit at a place; the line counts from 1, the column from 0.
+    r"""Return the names that fit at a place; the line counts from 1, the column from 0.
 
     Example:
-        >>> found = complete("import math\\nmath.flo", 2, 8)
+        >>> found = complete("import math\nmath.flo", 2, 8)
         >>> [one["name"] for one in found["completions"]]
         ['floor']
     """

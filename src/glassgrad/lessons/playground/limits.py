@@ -3,9 +3,9 @@
 A program is the user's own, so these limits protect from accidents, not from malice.
 
 - Time: a thread ends the process. The server kills it a little later, if even this thread does not come to run.
-- Memory: on Linux the system refuses more address space, and Python raises MemoryError. On macOS the thread looks at the
-  peak of the process instead. Windows tells neither; there only the time is limited.
-- Processes: each fork is counted on both sides, and the ninth ends its process. What remains goes with the group.
+- Memory: on Linux the system refuses more address space, and Python raises MemoryError. On macOS the thread looks at
+  the peak of the process instead. Windows tells neither; there only the time is limited.
+- Processes: each fork is counted on both sides, and the seventh ends its process. What remains goes with the group.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SECONDS, BYTES = 10.0, 2 << 30
 """The limits of a run, unless a test asks for others."""
 MOST_TEXT = 200_000
 """Characters of output that a run may show; the rest is left out."""
-_MOST_FORKS = 8
+_MOST_FORKS = 6
 _PAUSE = 0.02  # seconds between two events of output
 TIME, MEMORY, FORKS = 101, 102, 103
 """Exit codes of a process that ended itself."""

@@ -6,6 +6,7 @@ import io
 import math
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -29,7 +30,7 @@ from glassgrad.verify.truth import walked
 
 _MOST_VARIABLES = 200
 _MOST_TEXT = 400
-_SAMPLES = 300  # entries of all inputs together that a check varies
+_SECONDS = 2.0  # that a check may take, roughly
 _HIDDEN = (ModuleType, FunctionType, type)
 
 
@@ -67,7 +68,7 @@ class Panes:
         if self._replay is None:
             root = self.ran.root
             if root is None:
-                raise errors.PLAYGROUND_NO_RESULT()
+                raise errors.PLAYGROUND_NO_RESULT(name="loss")
             self._replay = Replay(root, self.ran.recorder, self.ran.names, self._title(root))
         return self._replay
 
@@ -108,7 +109,7 @@ class Panes:
         call, now = self.replay.traced()
         root = call.result
         if not isinstance(root, Tensor) or root.node is None:
-            raise errors.PLAYGROUND_NO_RESULT()
+            raise errors.PLAYGROUND_NO_RESULT(name="loss")
         seen, leaves = walked(root.node, np.ones(root.shape, root.dtype))
         found = {id(old): seen.cotangents_of[new] for old, new in now.items() if new in seen.cotangents_of}
         given = [call.inputs.get(one.name) for one in self.replay.leaves]
@@ -152,26 +153,23 @@ class Panes:
     def graph(self) -> Data:
         """Return inputs and ops with values and gradients, in the order of both passes."""
         labels = self.replay.labels
-        nodes: list[Data] = []
-        for one in self.record.inputs:
-            nodes.append(
-                {
-                    **_node(one.name, "input", labels.get(one.name, one.name), None, one.value, one.gradient),
-                    "saved": None,
-                    "formula": "",
-                    "group": None,
-                }
-            )
-        for step in self.record.steps:
-            nodes.append(
-                {
-                    **_node(step.name, step.op, step.name, step.line or None, step.value, step.cotangent),
-                    "saved": _saved(step.op),
-                    "formula": step.expression,
-                    "group": step.source or None,
-                }
-            )
-        edges = [{"from": edge.name, "to": step.name} for step in self.record.steps for edge in step.edges]
+        nodes: list[Data] = [
+            {
+                **_node(one.name, "input", labels.get(one.name, one.name), None, one.value, one.gradient),
+                **{"saved": None, "formula": "", "group": None},
+            }
+            for one in self.record.inputs
+        ]
+        nodes += [
+            {
+                **_node(step.name, step.op, step.name, step.line or None, step.value, step.cotangent),
+                **{"saved": _saved(step.op), "formula": step.expression, "group": step.source or None},
+            }
+            for step in self.record.steps
+        ]
+        known = {str(node["id"]) for node in nodes}
+        pairs = ((edge.name, step.name) for step in self.record.steps for edge in step.edges)
+        edges = [{"from": tail, "to": head} for tail, head in pairs if tail in known]
         order = [str(node["id"]) for node in nodes]
         backward = [step.name for step in reversed(self.record.steps)] + [one.name for one in self.record.inputs]
         return {"nodes": nodes, "edges": edges, "order": order, "backward": backward}
@@ -190,7 +188,10 @@ class Panes:
     def check(self) -> Data:
         """Return the verdict on the gradient of each input: finite differences beside the rule."""
         leaves, arrays = self.replay.leaves, self.replay.arrays()
-        samples = max(3, min(60, _SAMPLES // max(1, len(leaves))))
+        began = time.perf_counter()
+        self.replay.of_leaves(*map(Tensor, arrays))
+        each = 8 * max(1, len(leaves)) * (time.perf_counter() - began)  # calls for an entry: two, and those of a doubt
+        samples = max(1, min(60, int(_SECONDS / each)))
         found: list[Data] = []
         for at, leaf in enumerate(leaves):
             verdict = gradcheck(_of_one(self.replay.of_leaves, arrays, at), arrays[at], samples=samples)
@@ -202,7 +203,9 @@ class Panes:
                 one |= {"worst": _finite(worst.relative), "where": list(worst.position or ())}
                 one |= {"numeric": _finite(worst.numeric), "analytic": _finite(worst.analytic)}
             found.append(one)
-        note = f"At most {samples} entries of each input are varied one by one, and all of them along random directions."
+        note = (
+            f"At most {samples} entries of each input are varied one by one, and all of them along random directions."
+        )
         return {"inputs": found, "note": note}
 
     def doctor(self) -> Data:
@@ -317,7 +320,8 @@ def _backward(step: Step, edge: Edge) -> Data:
         return _said(step, tex, f"d{edge.name} += d{step.name} through {edge.local}")
     sent, shown = value_text(edge.sent), formulas.number(edge.number)
     tex = rf"\bar{{{to}}} \mathrel{{+}}= \bar{{{of}}} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
-    tex += rf" = \bar{{{of}}} \cdot \left({local}\right) = {value_text(step.cotangent)} \cdot \left({shown}\right) = {sent}"
+    values = rf"{value_text(step.cotangent)} \cdot \left({shown}\right) = {sent}"
+    tex += rf" = \bar{{{of}}} \cdot \left({local}\right) = {values}"
     return _said(step, tex, f"d{edge.name} += d{step.name} * ({edge.local}) = {sent}")
 
 

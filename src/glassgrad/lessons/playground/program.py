@@ -133,9 +133,7 @@ _WHOLE = 1000
 
 def _numbers(tree: ast.AST) -> Iterator[ast.Constant]:
     """Yield the numbers of a program; those of an f-string have no place of their own."""
-    hidden = {
-        id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)
-    }
+    hidden = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and type(node.value) in {int, float} and id(node) not in hidden:
             yield node

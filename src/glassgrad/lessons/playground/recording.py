@@ -112,4 +112,3 @@ class Recorder(Spy):
         if entry is not self._entry:
             self._entry, self._number = entry, self._number + 1
         return self._number
-

@@ -124,7 +124,7 @@ class Replay:
         named = _names_of(names)
         self.leaves, self.data = _inputs(ops, named)
         self._calls = [_Call(list(group)) for _, group in groupby(ops, key=lambda op: op.call)]
-        self._keys = {key: one for key, one in self._by_key()}
+        self._keys = dict(self._by_key())
         self._connect()
         self._again = _Again(self._calls)
         self.function = self._made([*self.data, *self.leaves])

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
+from typing import Self
 
 from glassgrad import errors
 from glassgrad.lessons.playground import limits
@@ -29,7 +30,12 @@ class Child:
     def __init__(self) -> None:
         options: dict[str, bool] = {} if sys.platform == "win32" else {"start_new_session": True}
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "glassgrad.lessons.playground.child"],  # -P: no file of this folder is imported
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "glassgrad.lessons.playground.child",
+            ],  # -P: no file of this folder is imported
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -98,7 +104,7 @@ class Runner:
         self._closed = False
         self._asked = 0
 
-    def __enter__(self) -> Runner:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -162,25 +168,24 @@ class Runner:
             try:
                 event = child.events.get(timeout=0.1)
             except queue.Empty:
-                if not wanted():
-                    yield _stopped(number, "killed", "stopped")
-                    return
-                if self._paused:
-                    late = time.monotonic() + self.seconds + _GRACE
-                elif time.monotonic() > late:
-                    yield _stopped(number, "hang", "stopped: the program did not let go of Python")
-                    return
+                if child.process.poll() is not None and child.events.empty():
+                    break  # a copy of the process holds its output open
+                late = late if not self._paused else time.monotonic() + self.seconds + _GRACE
+                if not wanted() or time.monotonic() > late:
+                    told = True
+                    yield _stopped(number, *(_HUNG if wanted() else _KILLED))
+                    break
                 continue
             if event is None:
-                if not told:
-                    yield self._end_of(child, number)
-                return
+                break
             told = told or event["event"] == "stopped"
             if event["event"] == "progress":
                 late = time.monotonic() + self.seconds + _GRACE
             yield event
             if event["event"] == "done":
                 return
+        if not told:
+            yield self._end_of(child, number)
 
     def _end_of(self, child: Child, number: int) -> Event:
         """Return the event for a process that has ended by itself, or was stopped."""
@@ -214,7 +219,7 @@ class Runner:
     def _taken(self) -> Child:
         with self._lock:
             if self._closed:
-                raise errors.PLAYGROUND_CLOSED()
+                raise errors.PLAYGROUND_CLOSED(what="playground")
             child = self._waiting.pop(0) if self._waiting else Child()
             if not self._waiting:
                 self._waiting.append(Child())  # ready by the time this one is ended
@@ -231,6 +236,10 @@ class Runner:
                 self._waiting.insert(0, child)
                 return
         child.end()
+
+
+_KILLED = ("killed", "stopped")
+_HUNG = ("hang", "stopped: the program did not let go of Python")
 
 
 def _stopped(number: int, reason: str, message: str) -> Event:

@@ -130,7 +130,9 @@ def as_page(data: dict[str, object]) -> str:
     # A script ends at this tag, even inside of a string.
     held = json.dumps(data).replace("<", "\\u003c")
     policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-    html = re.sub(r'<link\b[^>]*href="(?:\./)?playground\.css"[^>]*>', lambda _: f"<style>{style}</style>", parts["html"])
+    html = re.sub(
+        r'<link\b[^>]*href="(?:\./)?playground\.css"[^>]*>', lambda _: f"<style>{style}</style>", parts["html"]
+    )
     script = f'<script type="application/json" id="recording">{held}</script>\n<script>{parts["js"]}</script>'
     html = re.sub(r'<script\b[^>]*src="(?:\./)?playground\.js"[^>]*></script>', "", html)
     html = re.sub(r"(<head[^>]*>)", lambda found: found[1] + policy, html, count=1)

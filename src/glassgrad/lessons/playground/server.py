@@ -72,7 +72,8 @@ class Server(ThreadingHTTPServer):
         most: int = limits.BYTES,
     ) -> None:
         self.file = file
-        self.first = gallery.text_of(example) if example else saving.opened(file)
+        saving.opened(file)  # refuse a file that cannot be read before serving
+        self.first = gallery.text_of(example) if example else None
         self.token = secrets.token_urlsafe(16)
         try:
             super().__init__(("127.0.0.1", port), _Handler)
@@ -104,7 +105,7 @@ class Server(ThreadingHTTPServer):
 
     def state(self) -> Data:
         """Return the text to begin with, and the examples."""
-        text = self.first if self.file is None else saving.opened(self.file)
+        text = saving.opened(self.file) if self.first is None else self.first
         name = None if self.file is None else self.file.name
         return {
             "text": text,
@@ -118,11 +119,12 @@ class Server(ThreadingHTTPServer):
     def save(self, given: Mapping[str, object]) -> Data:
         """Write the text to its file."""
         path = saving.save(_text(given), self.file)
+        self.first = None
         return {"file": str(path)}
 
     def run(self, given: Mapping[str, object], wanted: Callable[[], bool]) -> Generator[Data]:
         """Keep the text and run it."""
-        text, panes, sliders = _text(given), given.get("panes", ["values"]), given.get("sliders") or {}
+        text, panes, sliders = _text(given), given.get("panes", ["values"]), given.get("sliders", {})
         if not isinstance(panes, list) or not isinstance(sliders, dict):
             raise errors.PLAYGROUND_REQUEST(what="panes is a list, and sliders an object")
         number = given.get("run", 0)

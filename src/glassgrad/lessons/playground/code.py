@@ -129,8 +129,8 @@ class Code:
             found.append({**one, "lines": self.lines(row.origins)})
         flops, bandwidth = peaks()
         note = (
-            "Each kernel is timed by itself, warm, on one thread, the best of three. The roof is that of one thread: the "
-            "fastest product of matrices and the fastest sum of long arrays that were measured here."
+            "Each kernel is timed by itself, warm, on one thread, the best of three. The roof is that of one thread: "
+            "the fastest product of matrices and the fastest sum of long arrays that were measured here."
         )
         return {
             "kernels": found,

@@ -138,7 +138,7 @@ class _Picture:
         if model is None or any(type(one).__name__ not in _PLAIN for one in model.modules() if one is not model):
             return None
         arrays = [one.detach().numpy() if isinstance(one, Tensor) else one for one in names.values()]
-        points = next((one for one in arrays if _is_plane(one)), None)
+        points: Array = next((one for one in arrays if _is_plane(one)), None)
         if points is None:
             return None
         return cls(model, points, next((one for one in arrays if _are_labels(one, len(points))), None))

@@ -143,7 +143,8 @@ class Panes:
             found |= {"kind": "tensor", "shape": list(value.shape), "dtype": str(value.dtype)}
             found |= {"value": array_data(value), "text": value_text(value) if value.dtype.kind in "fiub" else ""}
         elif isinstance(value, bool | int | float | np.number):
-            found |= {"kind": "number", "value": array_data(value) if abs(value) < _EXACT else None}
+            number: Array = value
+            found |= {"kind": "number", "value": array_data(number) if abs(number) < _EXACT else None}
         elif hasattr(type(value), "named_parameters"):
             found["kind"] = "module"
         return found
@@ -156,14 +157,18 @@ class Panes:
         nodes: list[Data] = [
             {
                 **_node(one.name, "input", labels.get(one.name, one.name), None, one.value, one.gradient),
-                **{"saved": None, "formula": "", "group": None},
+                "saved": None,
+                "formula": "",
+                "group": None,
             }
             for one in self.record.inputs
         ]
         nodes += [
             {
                 **_node(step.name, step.op, step.name, step.line or None, step.value, step.cotangent),
-                **{"saved": _saved(step.op), "formula": step.expression, "group": step.source or None},
+                "saved": _saved(step.op),
+                "formula": step.expression,
+                "group": step.source or None,
             }
             for step in self.record.steps
         ]
@@ -211,12 +216,12 @@ class Panes:
     def doctor(self) -> Data:
         """Return what the doctor finds: in the source and, if the program trains, in a second run that it watches."""
         from glassgrad.doctor.reading.beside import joined
-        from glassgrad.doctor.script import run_script
+        from glassgrad.doctor.script import Watched, run_script
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "playground.py"
             path.write_text(self.ran.program.text, encoding="utf-8")
-            watched = []
+            watched: list[Watched] = []
             if self.trains:
                 before, MODE.witness = MODE.witness, None
                 try:
@@ -277,7 +282,8 @@ def _parameters(value: Array) -> list[tuple[str, Array]]:
 
 def _grad_of(value: Tensor, gradients: Mapping[int, Array]) -> Array | None:
     if value.node is None and value.grad is not None:
-        return value.grad.detach().numpy() if isinstance(value.grad, Tensor) else value.grad
+        found: Array = value.grad.detach().numpy()
+        return found
     return gradients.get(id(value if value.node is None else value.node))
 
 

@@ -17,7 +17,6 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.tracebacks import shortened
 from glassgrad.lessons.playground.recording import Recorder
 from glassgrad.lessons.program import execute
-from glassgrad.ops.core import Array
 
 RESULT = "_result"
 """The name that holds the value of an expression in the last line."""
@@ -106,7 +105,7 @@ def sliders(text: str) -> list[Data]:
     except (SyntaxError, ValueError, RecursionError):
         return []
     lines = text.splitlines(keepends=True)
-    found = []
+    found: list[Data] = []
     for node in _numbers(tree):
         value = node.value
         assert isinstance(value, int | float)
@@ -174,15 +173,13 @@ def run(program: Program, recorder: Recorder) -> Ran:
 
 def result_of(ran: Ran) -> Tensor | None:
     """Return the number that is differentiated: the last line's value, else `loss`, else the youngest number."""
-    candidates = [ran.names.get(RESULT), ran.names.get("loss")]
-    candidates += sorted(
-        (value for value in ran.names.values() if _is_number(value)), key=lambda one: one.node.seq, reverse=True
-    )
-    return next((one for one in candidates if _is_number(one)), None)
+    chosen = [one for name in (RESULT, "loss") if (one := _number(ran.names.get(name))) is not None]
+    others = [one for value in ran.names.values() if (one := _number(value)) is not None]
+    return chosen[0] if chosen else max(others, key=lambda one: one.node.seq, default=None)
 
 
-def _is_number(value: Array) -> bool:
-    return isinstance(value, Tensor) and value.numel() == 1 and value.node is not None
+def _number(value: object) -> Tensor | None:
+    return value if isinstance(value, Tensor) and value.numel() == 1 and value.node is not None else None
 
 
 def error_data(error: BaseException, program: Program | None, file: str) -> Data:

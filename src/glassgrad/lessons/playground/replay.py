@@ -155,11 +155,12 @@ class Replay:
             self._again._made = None
         if not np.allclose(np.asarray(call.result.detach().numpy()), self._value, rtol=1e-3, equal_nan=True):
             raise errors.PLAYGROUND_NOT_AGAIN(op=self.root.name, where=self.root.place.quoted())
-        made = {}
+        made: dict[Node, Node] = {}
         for old, result in kept.items():
             node = getattr(result[0] if isinstance(result, tuple) and result else result, "node", None)
-            if node is not None:
-                made[old] = source_of(node)[0]
+            now = None if node is None else source_of(node)[0]
+            if isinstance(now, Node):
+                made[old] = now
         return call, made
 
     # --- the function -------------------------------------------------------------------------------------------

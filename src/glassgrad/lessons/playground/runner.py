@@ -28,7 +28,6 @@ class Child:
     """A process with its events; it leads a group, so that whatever it started ends with it."""
 
     def __init__(self) -> None:
-        options: dict[str, bool] = {} if sys.platform == "win32" else {"start_new_session": True}
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -41,7 +40,7 @@ class Child:
             stderr=subprocess.DEVNULL,
             encoding="utf-8",
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [_HOME, os.environ.get("PYTHONPATH", "")]))},
-            **options,
+            start_new_session=True,  # Windows knows none, and ignores it
         )
         self.events: queue.Queue[Event | None] = queue.Queue()
         self.is_ready = threading.Event()

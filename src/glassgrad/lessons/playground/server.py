@@ -116,6 +116,14 @@ class Server(ThreadingHTTPServer):
             "completion": completing.is_there(),
         }
 
+    def steer(self, order: str, *, paused: bool = False) -> Data:
+        """Stop the running program, or steer its loop."""
+        if order == "stop":
+            self.runner.stop()
+        else:
+            self.runner.steer(order, paused=paused)
+        return {}
+
     def save(self, given: Mapping[str, object]) -> Data:
         """Write the text to its file."""
         path = saving.save(_text(given), self.file)
@@ -225,9 +233,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         server, runner = self.server, self.server.runner
         actions: dict[str, Callable[[], Data]] = {
-            "stop": lambda: _done(runner.stop()),
-            "pause": lambda: _done(runner.steer("pause", paused=bool(given.get("paused")))),
-            "step": lambda: _done(runner.steer("step")),
+            "stop": lambda: server.steer("stop"),
+            "pause": lambda: server.steer("pause", paused=bool(given.get("paused"))),
+            "step": lambda: server.steer("step"),
             "save": lambda: server.save(given),
             "complete": lambda: completing.complete(*_place(given)),
             "signature": lambda: completing.signatures(*_place(given)),
@@ -339,7 +347,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *given: object) -> None:
         """Log nothing: the terminal shows only the address."""
-
-
-def _done(_result: None) -> Data:
-    return {}

@@ -199,7 +199,7 @@ class Panes:
         samples = max(1, min(60, int(_SECONDS / each)))
         found: list[Data] = []
         for at, leaf in enumerate(leaves):
-            verdict = gradcheck(_of_one(self.replay.of_leaves, arrays, at), arrays[at], samples=samples)
+            verdict = gradcheck(_of_one(self.replay, at), arrays[at], samples=samples)
             worst = verdict.worst
             one: Data = {"name": leaf.label, "passed": bool(verdict), "worst": 0.0, "where": []}
             one |= {"numeric": None, "analytic": None}
@@ -335,11 +335,15 @@ def _said(step: Step, tex: str, text: str) -> Data:
     return {"line": step.line or None, "tex": tex, "text": text, "name": step.name}
 
 
-def _of_one(function: FunctionType, arrays: list[Array], at: int) -> Callable[[Tensor], object]:
-    """Return a function of one of its arguments."""
+def _of_one(replay: Replay, at: int) -> Callable[[Tensor], object]:
+    """Return the function of one leaf alone, computed in the precision of its argument."""
 
     def varied(value: Tensor) -> object:
-        return function(*(value if place == at else Tensor(array) for place, array in enumerate(arrays)))
+        def fixed(array: Array) -> Tensor:
+            return Tensor(array.astype(value.dtype) if array.dtype.kind == "f" else array)
+
+        leaves = [value if place == at else fixed(one.array) for place, one in enumerate(replay.leaves)]
+        return replay.function(*(fixed(one.array) for one in replay.data), *leaves)
 
     return varied
 

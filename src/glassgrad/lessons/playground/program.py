@@ -157,6 +157,7 @@ def run(program: Program, recorder: Recorder) -> Ran:
     before, mode = sys.modules["__main__"], MODE.saved()
     sys.modules["__main__"] = module
     ran = Ran(program, names, recorder)
+    recorder.file = program.file
     caught = Caught()
     try:
         with caught, recorder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Op:
         sources: for each argument the op or leaf that it comes from, and which of its results it is; a backward pass
             takes them from the node.
         call: ops that one call of the user's applied have the same number.
+        place: the user's instruction in the program itself, which may call functions of other files.
         leaves: the values of leaves when an op of this round first read them; an optimizer changes them afterwards.
     """
 
@@ -34,6 +35,7 @@ class Op:
     args: tuple[Array, ...] | None
     call: int
     sources: list[tuple[Node | Tensor | None, int | None]]
+    place: tuple[CodeType, int]
     leaves: dict[int, tuple[Tensor, Array]] = field(default_factory=dict)
 
 
@@ -47,7 +49,8 @@ def source_of(parent: Array) -> tuple[Node | Tensor | None, int | None]:
 def unseen(node: Node, call: int) -> Op:
     """Return an op whose arguments were not seen; they are known if each has a node or is a leaf."""
     known = bool(node.parents) and all(parent is not None for parent in node.parents)
-    return Op(node, (None,) * len(node.parents) if known else None, call, [*map(source_of, node.parents)])
+    args = (None,) * len(node.parents) if known else None
+    return Op(node, args, call, [*map(source_of, node.parents)], (node.code, node.lasti))
 
 
 class Recorder(Spy):
@@ -57,8 +60,9 @@ class Recorder(Spy):
     evaluate its model after the last step.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, file: str = "") -> None:
         super().__init__()
+        self.file = file
         self.rounds: deque[dict[Node, Op]] = deque([{}], maxlen=2)
         self._leaves: dict[int, tuple[Tensor, Array]] = {}
         self._over = False
@@ -90,8 +94,13 @@ class Recorder(Spy):
             self._over = False
             self.rounds.append({})
             self._leaves = {}
-        op = unseen(node, self._call())
+        number, frame = self._call()
+        op = unseen(node, number)
         op.leaves = self._leaves
+        while frame is not None and frame.f_code.co_filename != self.file:
+            frame = frame.f_back
+        if frame is not None:
+            op.place = frame.f_code, frame.f_lasti
         if self._computed is not None and self._computed.name == node.name:
             op.args = self._latest[0]
         self.rounds[-1][node] = op
@@ -103,12 +112,12 @@ class Recorder(Spy):
         """Return the op of a node, if it is still kept."""
         return next((found for one in self.rounds if (found := one.get(node)) is not None), None)
 
-    def _call(self) -> int:
-        """Return the number of the user's call; the frame that it entered identifies it while the frame is kept."""
+    def _call(self) -> tuple[int, FrameType | None]:
+        """Return the number of the user's call, and its frame; the frame that it entered, which is kept, identifies it."""
         frame: FrameType | None = sys._getframe(2)
         entry = frame
         while frame is not None and INTERNAL[frame.f_code.co_filename]:
             entry, frame = frame, frame.f_back
         if entry is not self._entry:
             self._entry, self._number = entry, self._number + 1
-        return self._number
+        return self._number, frame

@@ -120,6 +120,7 @@ class Replay:
         self._value = np.array(root.detach().numpy())
         ops = _behind(self.root, recorder)
         self.nodes = [op.node for op in ops]
+        self._file = ops[-1].place[0].co_filename
         self.title = title
         named = _names_of(names)
         self.leaves, self.data = _inputs(ops, named)
@@ -200,7 +201,7 @@ class Replay:
         ast.fix_missing_locations(tree)
         space: dict[str, object] = {"_again": self._again, "__name__": "__main__"}
         space |= {one.name: one.array for one in self.data}
-        execute(compile(tree, self.nodes[0].code.co_filename, "exec"), space)
+        execute(compile(tree, self._file, "exec"), space)
         made = space[self.title]
         assert isinstance(made, FunctionType)
         return made
@@ -208,12 +209,12 @@ class Replay:
     def _statement(self, number: int, call: _Call) -> ast.stmt | None:
         if not call.leaves:
             return None
-        where = call.ops[-1].node
+        where = call.ops[-1].place
         read = [ast.Name(self._keys[key], ast.Load()) for key in call.reads]
         value = ast.Call(ast.Name("_again", ast.Load()), [ast.Constant(number), *read], [])
         target = ast.Tuple([ast.Name(self._keys[key], ast.Store()) for key in call.leaves], ast.Store())
         made = ast.Assign([target], value)
-        line, end, column, last = span_of(where.code, where.lasti)
+        line, end, column, last = span_of(*where)
         for part in ast.walk(made):
             if isinstance(part, ast.expr | ast.stmt):
                 part.lineno, part.end_lineno = line, end or line

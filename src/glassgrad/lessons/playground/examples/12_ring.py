@@ -16,7 +16,7 @@ inputs = gg.tensor(np.stack([radius * np.cos(angle), radius * np.sin(angle)], ax
 classes = gg.tensor((np.arange(120) >= 60).astype(np.int64))
 
 gg.manual_seed(0)
-model = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 2))
+model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 2))
 optimizer = optim.Adam(model.parameters(), lr=0.03)
 for step in range(120):
     optimizer.zero_grad()

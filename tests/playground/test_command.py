@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -25,9 +26,9 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         host, _, path = address.removeprefix("http://").partition("/")
-        connection = HTTPConnection(host, timeout=30)
-        connection.request("GET", f"/{path}")
-        assert connection.getresponse().status == 303
+        with contextlib.closing(HTTPConnection(host, timeout=30)) as connection:
+            connection.request("GET", f"/{path}")
+            assert connection.getresponse().status == 303
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
 

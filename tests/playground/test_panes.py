@@ -15,6 +15,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.doctor.reading.beside import joined
 from glassgrad.doctor.script import run_script
 from glassgrad.lessons.playground import gallery
@@ -255,6 +256,7 @@ def test_the_doctor_says_what_the_command_says(name: str, tmp_path: Any) -> None
     watched, rest = joined(str(path), watched)
     wanted = [*(one for each in watched for one in each.findings), *rest]
     gg.manual_seed(0)
+    provenance.resolve.cache_clear()  # equal code in another file
     found = panes(name).doctor()["findings"]
     assert [one["name"] for one in found] == [one.name for one in wanted]
     assert found
@@ -353,3 +355,13 @@ many = 10 ** 400
     assert found["words"]["value"] is None
     assert found["half"]["value"]["numbers"] == [1.0, 1.0]
     assert found["many"]["value"] is None
+
+
+def test_the_same_text_again_is_at_its_own_lines() -> None:
+    """Python calls code equal that differs in its file alone."""
+    text = gallery.text_of("product_and_sine")
+    for number in range(2):
+        made, _, _ = ran(text, f"again{number}.py")
+        lines = [one["source_line"] for one in Panes(made).pane("backward")["lines"] if one["source_line"]]
+        assert set(lines) == {10}
+        assert {one["line"] for one in Panes(made).graph()["nodes"]} == {None, 10}

@@ -7,6 +7,7 @@ import math
 import re
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -15,6 +16,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.record import Edge, Record, Step, record_of
@@ -222,10 +224,12 @@ class Panes:
             path = Path(folder) / "playground.py"
             path.write_text(self.ran.program.text, encoding="utf-8")
             watched: list[Watched] = []
+            provenance.resolve.cache_clear()  # Python calls the code of both files equal
             if self.trains:
                 before, MODE.witness = MODE.witness, None
                 try:
-                    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
                         watched, _ = run_script(path)
                 finally:
                     MODE.witness = before

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Self
 
+from glassgrad.base import provenance
+from glassgrad.compile.source.statements import called_name, loop_of, statement_of
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.tracebacks import shortened
@@ -158,6 +160,9 @@ def run(program: Program, recorder: Recorder) -> Ran:
     sys.modules["__main__"] = module
     ran = Ran(program, names, recorder)
     recorder.file = program.file
+    # Python calls code equal that differs in the name of its file alone: the places of the run before would be found.
+    for known in (provenance.resolve, provenance.called, statement_of, called_name, loop_of):
+        known.cache_clear()
     caught = Caught()
     try:
         with caught, recorder:
@@ -176,7 +181,7 @@ def result_of(ran: Ran) -> Tensor | None:
     """Return the number that is differentiated: the last line's value, else `loss`, else the youngest number."""
     chosen = [one for name in (RESULT, "loss") if (one := _number(ran.names.get(name))) is not None]
     others = [one for value in ran.names.values() if (one := _number(value)) is not None]
-    return chosen[0] if chosen else max(others, key=lambda one: one.node.seq, default=None)
+    return chosen[0] if chosen else max(others, key=lambda one: 0 if one.node is None else one.node.seq, default=None)
 
 
 def _number(value: object) -> Tensor | None:

@@ -113,7 +113,7 @@ class Recorder(Spy):
         return next((found for one in self.rounds if (found := one.get(node)) is not None), None)
 
     def _call(self) -> tuple[int, FrameType | None]:
-        """Return the number of the user's call, and its frame; the frame that it entered, which is kept, identifies it."""
+        """Return the number of the user's call, and its frame. The frame that it entered identifies it."""
         frame: FrameType | None = sys._getframe(2)
         entry = frame
         while frame is not None and INTERNAL[frame.f_code.co_filename]:

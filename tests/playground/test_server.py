@@ -141,7 +141,7 @@ def test_what_cannot_be_opened_is_told(tmp_path: Path, client: Client) -> None:
 
 
 def test_names_are_completed(client: Client) -> None:
-    pytest.importorskip("jedi")
+    pytest.importorskip("jedi", reason="completions need jedi")
     text = "import glassgrad as gg\ngg.ten"
     found = client.json("POST", "/api/complete", {"text": text, "line": 2, "column": 6})
     assert "tensor" in [one["name"] for one in found["completions"]]

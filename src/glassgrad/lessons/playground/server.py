@@ -26,6 +26,7 @@ from glassgrad import errors
 from glassgrad._version import __version__
 from glassgrad.lessons.playground import completing, gallery, limits, saving
 from glassgrad.lessons.playground.runner import Runner
+from glassgrad.ops.core import Array
 
 PAGE = Path(__file__).parent / "page"
 MOST_SENT = 1 << 20
@@ -96,10 +97,10 @@ class Server(ThreadingHTTPServer):
         if hasattr(self, "runner"):
             self.runner.close()
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, request: Array, client_address: Array) -> None:
         """Ignore a browser that closed its connection."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it came
+            super().handle_error(request, client_address)
 
     # --- what the page asks for ---------------------------------------------------------------------------------
 

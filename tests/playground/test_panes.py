@@ -52,7 +52,7 @@ def ran(text: str, file: str, numbers: dict[str, float] | None = None) -> tuple[
     with loop, contextlib.redirect_stdout(Output(send, "stdout")), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = run(read(text, file, numbers or {}), loop.recorder)
-    loop.over()
+    loop.over(found.names)
     return found, loop, lines
 
 
@@ -71,7 +71,7 @@ def plainly(name: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "__main__"}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        execute(compile(gallery.text_of(name), name, "exec"), names)
+        execute(compile(gallery.text_of(name), f"{name}.example.py", "exec"), names)
         with contextlib.suppress(errors.AutogradError):  # the program has called it
             names["loss"].backward()
     return names
@@ -115,7 +115,7 @@ def test_values_and_gradients(name: str) -> None:
 def test_gradients_of_what_is_between(name: str) -> None:
     """The oracle asks for the gradient of each intermediate in a run of its own."""
     names: dict[str, Any] = {}
-    execute(compile(gallery.text_of(name), name, "exec"), names)
+    execute(compile(gallery.text_of(name), f"{name}.example.py", "exec"), names)
     between = {
         key: one for key, one in names.items() if isinstance(one, gg.Tensor) and one.requires_grad and not one.is_leaf
     }
@@ -140,7 +140,7 @@ def test_the_graph(name: str) -> None:
     assert all(one["line"] is None or text[one["line"] - 1].strip() for one in graph["nodes"])
     if not trains(name) and "backward()" not in gallery.text_of(name):
         names: dict[str, Any] = {}
-        execute(compile(gallery.text_of(name), name, "exec"), names)
+        execute(compile(gallery.text_of(name), f"{name}.example.py", "exec"), names)
         drawn = gg.draw(names["loss"]).graph.nodes
         own = [one["op"] for one in graph["nodes"] if one["op"] != "input"]
         assert sorted(own) == sorted(one.op for one in drawn if one.kind == "op")

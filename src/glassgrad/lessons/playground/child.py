@@ -139,7 +139,7 @@ class Process:
             assert caught.error is not None
             self.send(program.error_data(caught.error, None, file))
             return True
-        self.loop.over()
+        self.loop.over(ran.names)
         whole = self._tell_end(ran)
         panes = Panes(ran, trains=self.loop.steps > 0)
         for name in sorted(wanted, key=lambda one: one != "values"):

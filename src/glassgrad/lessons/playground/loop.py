@@ -86,7 +86,7 @@ class Loop:
         self._guard.alive()
         paused = not self._go.is_set()
         if paused or self._once or time.monotonic() - self._last > _EVERY:
-            self._show()
+            self._show(vars(sys.modules["__main__"]))
         if self._once:
             self._once = False
             self._go.clear()
@@ -95,15 +95,14 @@ class Loop:
             self._go.wait()
             self._guard.alive()
 
-    def over(self) -> None:
-        """Show the last step."""
+    def over(self, names: dict[str, object]) -> None:
+        """Show the last step of a program that left these variables."""
         if self.steps > self._sent:
-            self._show()
+            self._show(names)
 
     # --- what the page sees -----------------------------------------------------------------------------------
 
-    def _show(self) -> None:
-        names = vars(sys.modules["__main__"])
+    def _show(self, names: dict[str, object]) -> None:
         numbers = {name: value for name, value in names.items() if type(value) is float and np.isfinite(value)}
         shown = dict(list(numbers.items())[:_MOST])
         loss = self._loss if self._loss is not None and np.isfinite(self._loss) else None

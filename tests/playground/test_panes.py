@@ -48,11 +48,13 @@ def ran(text: str, file: str, numbers: dict[str, float] | None = None) -> tuple[
     gg.manual_seed(0)
     lines = Lines()
     send = Sender(lines)
-    loop = Loop(send, Guard(send), Recorder(), lambda: None)
+    guard = Guard(send)
+    loop = Loop(send, guard, Recorder(), lambda: None)
     with loop, contextlib.redirect_stdout(Output(send, "stdout")), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = run(read(text, file, numbers or {}), loop.recorder)
     loop.over(found.names)
+    guard.pause()  # or it would end this process
     return found, loop, lines
 
 

@@ -103,7 +103,11 @@ class Loop:
     # --- what the page sees -----------------------------------------------------------------------------------
 
     def _show(self, names: dict[str, object]) -> None:
-        numbers = {name: value for name, value in names.items() if type(value) is float and np.isfinite(value)}
+        numbers = {
+            name: value
+            for name, value in names.items()
+            if type(value) is float and np.isfinite(value) and not name.startswith("_")
+        }
         shown = dict(list(numbers.items())[:_MOST])
         loss = self._loss if self._loss is not None and np.isfinite(self._loss) else None
         if self._picture is None or not self._picture.fits(names):

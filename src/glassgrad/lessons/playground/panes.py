@@ -185,7 +185,7 @@ class Panes:
         """Return the steps of both passes as formulas."""
         steps = [_forward(step) for step in self.record.steps]
         last = self.record.steps[-1]
-        bar = f"\\bar{{{formulas.name_latex(last.name)}}}"
+        bar = _bar(last.name)
         steps.append(_said(last, f"{bar} = 1", f"d{last.name} = 1"))
         steps += [_backward(step, edge) for step in reversed(self.record.steps) for edge in step.edges]
         return {"steps": steps}
@@ -242,7 +242,7 @@ class Panes:
                     "name": one.name,
                     "severity": one.severity,
                     "title": one.rule,
-                    "text": f"{_short(one.what, folder)} {one.advice}".strip(),
+                    "text": _sentences(_short(one.what, folder), one.advice),
                     "line": _line(one.where or one.what),
                     "remedy": one.remedy,
                     "page": f"findings.html#{one.name}",
@@ -322,16 +322,22 @@ def _forward(step: Step) -> Data:
     return _said(step, tex, f"{step.name} = {step.expression} = {shown}")
 
 
+def _bar(name: str) -> str:
+    """Write the cotangent of a value; a bar over a single letter is too small for a word."""
+    text = formulas.name_latex(name)
+    return rf"\bar{{{text}}}" if len(name) == 1 else rf"\overline{{{text}}}"
+
+
 def _backward(step: Step, edge: Edge) -> Data:
     to, of = formulas.name_latex(edge.name), formulas.name_latex(step.name)
     local = formulas.latex(edge.local)
     if edge.number is None:
-        tex = rf"\bar{{{to}}} \mathrel{{+}}= \bar{{{of}}} \text{{ through }} {local}"
+        tex = rf"{_bar(edge.name)} \mathrel{{+{{=}}}} {_bar(step.name)} \text{{ through }} {local}"
         return _said(step, tex, f"d{edge.name} += d{step.name} through {edge.local}")
     sent, shown = value_text(edge.sent), formulas.number(edge.number)
-    tex = rf"\bar{{{to}}} \mathrel{{+}}= \bar{{{of}}} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
+    tex = rf"{_bar(edge.name)} \mathrel{{+{{=}}}} {_bar(step.name)} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
     values = rf"{value_text(step.cotangent)} \cdot \left({shown}\right) = {sent}"
-    tex += rf" = \bar{{{of}}} \cdot \left({local}\right) = {values}"
+    tex += rf" = {_bar(step.name)} \cdot \left({local}\right) = {values}"
     return _said(step, tex, f"d{edge.name} += d{step.name} * ({edge.local}) = {sent}")
 
 
@@ -359,6 +365,11 @@ def _finite(number: float) -> float | None:
 def _line(where: str) -> int | None:
     found = re.search(r"playground\.py:(\d+)", where)
     return int(found[1]) if found else None
+
+
+def _sentences(what: str, advice: str) -> str:
+    """Join an observation, which has no full stop, with what to do."""
+    return f"{what}. {advice}" if advice else what
 
 
 def _short(text: str, folder: str) -> str:

@@ -27,8 +27,6 @@ from glassgrad.lessons.playground.recording import Recorder
 from glassgrad.lessons.program import execute
 
 EXAMPLES = [str(one["name"]) for one in gallery.listed() if "-" not in str(one["name"])]
-COMPILED = ["product_and_sine", "softmax_cross_entropy", "names_mlp", "char_gpt"]
-"""Examples whose kernels are compiled here; compiling all of them takes half a minute."""
 # The finding that names the fault; where there is none, whatever the command says is enough.
 BROKEN = {
     "broken_gradients_add": "zero_grad-is-missing",
@@ -220,10 +218,7 @@ loss = Cube.apply(x) * y.sin()
     assert by_name["x"]["numeric"] == pytest.approx(by_name["x"]["analytic"] * 1.5, rel=1e-3)
 
 
-SLOWLY = [pytest.param(one, marks=[] if one in COMPILED else pytest.mark.slow) for one in EXAMPLES]
-
-
-@pytest.mark.parametrize("name", SLOWLY)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_kernels_and_their_cost(name: str) -> None:
     made = panes(name)
     kernels, cost = made.pane("kernels")["kernels"], made.pane("cost")

@@ -185,7 +185,7 @@ class Panes:
         """Return the steps of both passes as formulas."""
         steps = [_forward(step) for step in self.record.steps]
         last = self.record.steps[-1]
-        bar = _bar(last.name)
+        bar = _cotangent(last.name)
         steps.append(_said(last, f"{bar} = 1", f"d{last.name} = 1"))
         steps += [_backward(step, edge) for step in reversed(self.record.steps) for edge in step.edges]
         return {"steps": steps}
@@ -322,22 +322,23 @@ def _forward(step: Step) -> Data:
     return _said(step, tex, f"{step.name} = {step.expression} = {shown}")
 
 
-def _bar(name: str) -> str:
-    """Write the cotangent of a value; a bar over a single letter is too small for a word."""
-    text = formulas.name_latex(name)
-    return rf"\bar{{{text}}}" if len(name) == 1 else rf"\overline{{{text}}}"
+def _cotangent(name: str) -> str:
+    """Write the cotangent of a value as the backward program does; MathML draws a bar over one letter alone."""
+    return rf"\mathrm{{d}}{formulas.name_latex(name)}"
 
 
 def _backward(step: Step, edge: Edge) -> Data:
     to, of = formulas.name_latex(edge.name), formulas.name_latex(step.name)
     local = formulas.latex(edge.local)
     if edge.number is None:
-        tex = rf"{_bar(edge.name)} \mathrel{{+{{=}}}} {_bar(step.name)} \text{{ through }} {local}"
+        tex = rf"{_cotangent(edge.name)} \text{{ += }} {_cotangent(step.name)} \text{{ through }} {local}"
         return _said(step, tex, f"d{edge.name} += d{step.name} through {edge.local}")
     sent, shown = value_text(edge.sent), formulas.number(edge.number)
-    tex = rf"{_bar(edge.name)} \mathrel{{+{{=}}}} {_bar(step.name)} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
+    tex = (
+        rf"{_cotangent(edge.name)} \text{{ += }} {_cotangent(step.name)} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
+    )
     values = rf"{value_text(step.cotangent)} \cdot \left({shown}\right) = {sent}"
-    tex += rf" = {_bar(step.name)} \cdot \left({local}\right) = {values}"
+    tex += rf" = {_cotangent(step.name)} \cdot \left({local}\right) = {values}"
     return _said(step, tex, f"d{edge.name} += d{step.name} * ({edge.local}) = {sent}")
 
 

@@ -1,6 +1,6 @@
 """The process that runs programs: it waits with everything imported, runs one text at a time, and sends events.
 
-`python -m glassgrad.lessons.playground.child` reads requests from its standard input and writes events to its standard
+`main` reads requests from its standard input and writes events to its standard
 output, both as lines of JSON. A program sees neither: its input is empty, and what it prints is an event.
 """
 
@@ -253,7 +253,3 @@ def main() -> None:
         os.dup2(nothing, number)
     os.environ.setdefault("MPLBACKEND", "Agg")
     Process(control, channel).serve()
-
-
-if __name__ == "__main__":
-    main()

@@ -21,6 +21,7 @@ from glassgrad.lessons.playground import limits
 Event = dict[str, object]
 _START = 60.0  # seconds for a process to become ready, on a busy machine
 _HOME = str(Path(__file__).resolve().parents[3])
+_PROGRAM = f"import sys; sys.path.insert(0, {_HOME!r}); from glassgrad.lessons.playground.child import main; main()"
 _GRACE = 2.0  # seconds after its time limit in which a process ends itself
 
 
@@ -29,17 +30,11 @@ class Child:
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "glassgrad.lessons.playground.child",
-            ],  # -P: no file of this folder is imported
+            [sys.executable, "-P", "-c", _PROGRAM],  # -P: no file of this folder is imported
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             encoding="utf-8",
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [_HOME, os.environ.get("PYTHONPATH", "")]))},
             start_new_session=True,  # Windows knows none, and ignores it
         )
         self.events: queue.Queue[Event | None] = queue.Queue()

@@ -85,6 +85,7 @@ class Server(ThreadingHTTPServer):
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
         self.runner = Runner(seconds, most)
         self._keeping = threading.Lock()
+        self._latest = ""
 
     def server_bind(self) -> None:
         """Bind to the address without looking up its name, which can take seconds and is not used."""
@@ -127,7 +128,9 @@ class Server(ThreadingHTTPServer):
 
     def save(self, given: Mapping[str, object]) -> Data:
         """Write the text to its file."""
-        path = saving.save(_text(given), self.file)
+        self._latest = text = _text(given)
+        with self._keeping:  # two writers of one file would take each other's temporary file away
+            path = saving.save(text, self.file)
         self.first = None
         return {"file": str(path)}
 
@@ -145,14 +148,15 @@ class Server(ThreadingHTTPServer):
             self.file,
             wanted,
         )
+        self._latest = text
         # Beside the run: writing to a disk takes as long as a small program.
-        threading.Thread(target=self._keep, args=(text,), daemon=True).start()
+        threading.Thread(target=self._keep, daemon=True).start()
         with closing(events):
             yield from events
 
-    def _keep(self, text: str) -> None:
+    def _keep(self) -> None:
         with self._keeping, suppress(OSError, errors.GlassgradError):  # a full disk keeps nobody from trying things
-            saving.save(text, None)
+            saving.save(self._latest, None)
 
 
 def _text(given: Mapping[str, object]) -> str:

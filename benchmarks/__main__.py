@@ -20,6 +20,7 @@ from benchmarks import (
     op_overhead,
     ops,
     picture,
+    playground,
     quiet,
     results,
     trainer,
@@ -41,6 +42,7 @@ OTHERS = {
     "generate": generation,
     "gpt2": gpt2,
     "wild": wild,
+    "playground": playground,
 }
 
 

@@ -50,7 +50,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Derivatives",
         ("scalar", "by_hand", "autograd", "transforms", "verification", "checking_a_derivation", "bugs_in_tutorials"),
     ),
-    ("Lessons", ("lessons/index",)),
+    ("Lessons", ("lessons/index", "playground")),
     (MORE, ("types",)),
     ("Reference", ("api/index", "ops", "layers", "messages", "environment", "glossary")),
     (

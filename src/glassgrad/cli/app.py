@@ -10,7 +10,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from glassgrad.cli import doctor, explain, export, info, launch, lesson, lint, live, predict, report, runs, sample
+from glassgrad.cli import (
+    doctor,
+    explain,
+    export,
+    info,
+    launch,
+    lesson,
+    lint,
+    live,
+    playground,
+    predict,
+    report,
+    runs,
+    sample,
+)
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -46,6 +60,7 @@ app.command("export")(export.export)
 app.command("explain")(explain.explain)
 app.command("lesson")(lesson.lesson)
 app.command("exercise")(lesson.exercise)
+app.command("playground")(playground.playground)
 app.command("doctor")(doctor.doctor)
 app.command("lint")(lint.lint)
 app.command("report")(report.report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import Message
+from glassgrad.errors.kinds import ArgumentError, Message
 from glassgrad.errors.runs import InputError
 
 LESSON_UNKNOWN = Message(InputError, "there is no lesson {given!r}; there are:\n{known}")
@@ -21,3 +21,22 @@ NOTEBOOK_NAME = Message(InputError, "the name of a notebook ends in .ipynb, give
 LESSON_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")
 QUIZ_EMPTY = Message(InputError, "the quiz has no questions on lesson {given}; it has some on {known}")
 QUIZ_COUNT = Message(InputError, "--count {given} is a number of questions; give --quiz as well")
+PLAYGROUND_NO_RESULT = Message(
+    ArgumentError,
+    "there is no result to differentiate: no variable is one number that depends on a tensor with requires_grad=True; "
+    "call it {name}, or write it in the last line",
+)
+PLAYGROUND_NOT_AGAIN = Message(
+    ArgumentError,
+    "{op} at {where} cannot be computed again: it ran inside vmap or a compiled function, or before the two latest "
+    "steps of an optimizer",
+)
+PLAYGROUND_TOO_LONG = Message(
+    ArgumentError, "{count} instructions are more than the {limit} that the playground compiles while you type"
+)
+PLAYGROUND_PANE = Message(InputError, "there is no pane {given!r}; there are {known}")
+PLAYGROUND_EXAMPLE = Message(InputError, "there is no example {given!r}; there are {known}")
+PLAYGROUND_EXPORT = Message(InputError, "a program is saved as py, ipynb or html, given {given!r}")
+PLAYGROUND_FILE = Message(InputError, "cannot open {path}: {reason}")
+PLAYGROUND_REQUEST = Message(InputError, "the request does not fit: {what}")
+PLAYGROUND_CLOSED = Message(InputError, "the {what} has ended")

@@ -1,0 +1,17 @@
+"""`glassgrad playground`: a page on this machine that shows what a program computes while it is written.
+
+In: the text of a program. Out: events, as the page reads them: what it prints, its values and gradients, and what else
+the library knows of its result. The page is in `page/`, built from `web/src/playground`.
+
+| question | file |
+|---|---|
+| Who may ask, and for what? | `server.py` |
+| How are processes started, limited and replaced? | `runner.py` |
+| What does a process do? | `child.py`; its output and its end are in `limits.py` |
+| How is the text compiled, and which value is its result? | `program.py` |
+| How do a program's ops become a function? | `recording.py`, `replay.py` |
+| What does a pane show? | `panes.py`, `code.py`; arrays are in `arrays.py` |
+| Which examples, lessons and exercises are there? | `gallery.py`, and the programs in `examples/` |
+| How is a program saved? | `saving.py` |
+| Who completes names? | `completing.py` |
+"""

@@ -1,0 +1,131 @@
+"""What can be opened: examples, the programs of the lessons, and the exercises with their judges."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glassgrad import errors
+from glassgrad.lessons.program import Program, programs
+
+if TYPE_CHECKING:
+    from glassgrad.lessons.playground.runner import Runner
+
+Data = dict[str, object]
+FOLDER = Path(__file__).parent / "examples"
+
+
+@cache
+def _examples() -> dict[str, Program]:
+    """Return the examples by name, then lessons and exercises by their numbers."""
+    own = [Program(path) for path in sorted(FOLDER.glob("[0-9][0-9]_*.py"))]
+    found = {one.path.stem[3:]: one for one in own}
+    found |= {f"lesson-{one.number:02}": one for one in programs()}
+    return found | {f"exercise-{one.number:02}": one for one in programs("starters")}
+
+
+def listed() -> list[Data]:
+    """Return the names, titles and descriptions of all that can be opened.
+
+    Example:
+        >>> listed()[0]["name"]
+        'product_and_sine'
+    """
+    return [
+        {"name": name, "title": one.title, "about": one.summary, "lesson": name.startswith("lesson-")}
+        for name, one in _examples().items()
+    ]
+
+
+def _found(name: str) -> Program:
+    found = _examples().get(name)
+    if found is None:
+        raise errors.PLAYGROUND_EXAMPLE(given=name, known=", ".join(_examples()))
+    return found
+
+
+def text_of(name: str) -> str:
+    """Return the program of an example, without comments for the linter.
+
+    Raises:
+        InputError: there is no such example.
+    """
+    return re.sub(r"  # noqa:[^\n]*", "", _found(name).text)
+
+
+def example(name: str) -> Data:
+    """Return an example with its title, its program, and the questions of the quiz about a lesson.
+
+    Raises:
+        InputError: there is no such example.
+    """
+    found = _found(name)
+    return {"name": name, "title": found.title, "text": text_of(name), "questions": _questions(name, found.number)}
+
+
+def _questions(name: str, number: int) -> list[Data]:
+    if not name.startswith("lesson-"):
+        return []
+    from glassgrad.lessons.questions import QUESTIONS
+
+    return [
+        {"question": one.text, "answer": f"{one.choices[one.right]}. {one.why}"}
+        for one in QUESTIONS
+        if one.lesson == number
+    ]
+
+
+def judged(runner: Runner, name: str, text: str) -> Data:
+    """Judge the text of an exercise in a process with limits.
+
+    Raises:
+        InputError: there is no such exercise.
+    """
+    if not name.startswith("exercise-"):
+        raise errors.PLAYGROUND_EXAMPLE(given=name, known=", ".join(one for one in _examples() if "exercise" in one))
+    number = _found(name).number
+    program = f"from glassgrad.lessons.playground.gallery import judge_here\njudge_here({number}, {text!r})\n"
+    said, stopped = "", ""
+    for event in runner.run(program, [], 0):
+        if event["event"] == "output" and event["stream"] == "stdout":
+            said += str(event["text"])
+        elif event["event"] in {"stopped", "error"}:
+            stopped = str(event["message"])
+    found: Data = {"passed": False, "message": stopped or "the judge said nothing", "hints": []}
+    marked = said.rpartition(_MARK)[2]
+    if not stopped and marked:
+        verdict = json.loads(marked)
+        assert isinstance(verdict, dict)
+        found = verdict
+    return found
+
+
+_MARK = "\x1e"  # what the learner's program prints comes before it
+
+
+def judge_here(number: int, text: str) -> None:
+    """Judge a text in this process, and print the verdict as JSON."""
+    from glassgrad.lessons.checking import RIGHT, LoadError, judge, load
+    from glassgrad.lessons.exercise import exercises
+    from glassgrad.lessons.showing import summary
+
+    chosen = next(one for one in exercises() if one.number == number)
+    verdict: Mapping[str, object]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"exercise_{number:02}.py"
+        path.write_text(text, encoding="utf-8")
+        try:
+            outcomes = list(judge(chosen, load(path)))
+        except LoadError as error:
+            verdict = {"passed": False, "message": str(error), "hints": []}
+        else:
+            left = [one for one in outcomes if one.state != RIGHT]
+            hints = [f"{one.step}: {one.text or 'not done yet'}" for one in left]
+            verdict = {"passed": not left, "message": summary(chosen, outcomes), "hints": hints}
+    sys.stdout.write(f"{_MARK}{json.dumps(verdict)}")

@@ -1,0 +1,182 @@
+"""A program's training loop while it runs: its loss and its picture for the page, and the brake."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Self
+
+import numpy as np
+
+from glassgrad.engine.mode import MODE, no_grad
+from glassgrad.engine.tensor import Tensor
+from glassgrad.lessons.playground.limits import Guard, Sender
+from glassgrad.lessons.playground.program import Data
+from glassgrad.lessons.playground.recording import Recorder
+from glassgrad.nn.module import Module
+from glassgrad.ops.core import Array
+
+_EVERY = 0.05  # seconds between two events
+_MOST = 8
+_CELLS = 24
+_PLAIN = frozenset({"Linear", "Sequential", "ModuleList", "Tanh", "ReLU", "Sigmoid", "GELU", "SiLU", "LeakyReLU"})
+"""Layers that computing once more changes in nothing: no running statistics, no random numbers."""
+
+
+class Loop:
+    """The engine's witness of a run: it hears of backward passes and of optimizers' steps.
+
+    Attributes:
+        steps: of optimizers, so far.
+    """
+
+    def __init__(self, send: Sender, guard: Guard, recorder: Recorder, flush: Callable[[], None]) -> None:
+        self.recorder = recorder
+        self.steps = 0
+        self._send, self._guard, self._flush = send, guard, flush
+        self._loss: float | None = None
+        self._last = 0.0
+        self._sent = 0
+        self._picture: _Picture | None = None
+        self._go = threading.Event()
+        self._go.set()
+        self._once = False
+
+    def __enter__(self) -> Self:
+        MODE.witness = self
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        MODE.witness = None
+
+    def steer(self, order: str, paused: bool) -> None:
+        """Pause, go on, or make one step."""
+        if order == "pause" and paused:
+            self._go.clear()
+            return
+        self._once = order == "step"
+        self._go.set()
+
+    # --- what the engine reports ----------------------------------------------------------------------------
+
+    def backward(self, roots: Tensor | list[Tensor]) -> bool:
+        """Note the loss; no gradients are asked for."""
+        root = roots if isinstance(roots, Tensor) else roots[0]
+        if root.numel() == 1 and isinstance(root.array, np.ndarray):
+            self._loss = float(root.array.reshape(()).real)
+        return False
+
+    def left(self) -> None:
+        """A backward pass has ended."""
+
+    def stepping(self, optimizer: object) -> None:
+        """An optimizer begins its step."""
+
+    def stepped(self, optimizer: object) -> None:
+        """Show a step, and wait if the loop is paused."""
+        del optimizer
+        if self._send.is_forked:
+            return
+        self.steps += 1
+        self.recorder.end_round()
+        self._guard.alive()
+        paused = not self._go.is_set()
+        if paused or self._once or time.monotonic() - self._last > _EVERY:
+            self._show(vars(sys.modules["__main__"]))
+        if self._once:
+            self._once = False
+            self._go.clear()
+        if not self._go.is_set():
+            self._guard.pause()
+            self._go.wait()
+            self._guard.alive()
+
+    def over(self, names: dict[str, object]) -> None:
+        """Show the last step of a program that left these variables."""
+        if self.steps > self._sent:
+            self._show(names)
+
+    # --- what the page sees -----------------------------------------------------------------------------------
+
+    def _show(self, names: dict[str, object]) -> None:
+        numbers = {
+            name: value
+            for name, value in names.items()
+            if type(value) is float and np.isfinite(value) and not name.startswith("_")
+        }
+        shown = dict(list(numbers.items())[:_MOST])
+        loss = self._loss if self._loss is not None and np.isfinite(self._loss) else None
+        if self._picture is None or not self._picture.fits(names):
+            self._picture = _Picture.of(names)
+        grid = self._picture.drawn() if self._picture is not None else None
+        self._flush()
+        self._send({"event": "progress", "loop": {"step": self.steps, "loss": loss, "values": shown, "grid": grid}})
+        self._last, self._sent = time.monotonic(), self.steps
+
+
+class _Picture:
+    """The output of a model of two inputs over the plane of its data."""
+
+    def __init__(self, model: Module, points: Array, labels: Array) -> None:
+        self.model = model
+        labels = np.zeros(len(points)) if labels is None else labels.reshape(-1)
+        self.points = [
+            [float(x), float(y), float(label)]
+            for (x, y), label in zip(points[:_MOST_POINTS], labels[:_MOST_POINTS], strict=True)
+        ]
+        low, high = points.min(axis=0), points.max(axis=0)
+        self.low, self.high = low - (high - low) / 4, high + (high - low) / 4
+        across = np.linspace(self.low[0], self.high[0], _CELLS)
+        down = np.linspace(self.high[1], self.low[1], _CELLS)
+        self.plane = np.stack(np.meshgrid(across, down), axis=-1).reshape(-1, 2).astype(np.float32)
+
+    @classmethod
+    def of(cls, names: dict[str, object]) -> _Picture | None:
+        """Return the picture of a program's first model, if its layers may be computed once more and it has data."""
+        model = next((one for one in names.values() if isinstance(one, Module)), None)
+        if model is None or any(type(one).__name__ not in _PLAIN for one in model.modules() if one is not model):
+            return None
+        arrays = [one.detach().numpy() if isinstance(one, Tensor) else one for one in names.values()]
+        points: Array = next((one for one in arrays if _is_plane(one)), None)
+        if points is None:
+            return None
+        return cls(model, points, next((one for one in arrays if _are_labels(one, len(points))), None))
+
+    def fits(self, names: dict[str, object]) -> bool:
+        """Tell whether the program still has this model."""
+        return any(one is self.model for one in names.values())
+
+    def drawn(self) -> Data | None:
+        """Return the output on a grid: the only one, or the second of two less the first."""
+        result: Array = None
+        before, MODE.witness = MODE.witness, None
+        try:
+            with suppress(Exception), no_grad():
+                result = self.model(Tensor(self.plane)).numpy()
+        finally:
+            MODE.witness = before
+        if result is None or result.size not in {len(self.plane), 2 * len(self.plane)}:
+            return None
+        cells = result.reshape(len(self.plane), -1)
+        one = cells[:, 0] if cells.shape[1] == 1 else cells[:, 1] - cells[:, 0]
+        data = base64.b64encode(np.ascontiguousarray(one, "<f4").tobytes()).decode()
+        place: Data = {"low": self.low.tolist(), "high": self.high.tolist(), "points": self.points}
+        return {"rows": _CELLS, "columns": _CELLS, "data": data, **place}
+
+
+def _is_plane(value: Array) -> bool:
+    flat = isinstance(value, np.ndarray) and value.ndim == _AXES and value.shape[1] == _AXES
+    return flat and len(value) > _AXES and value.dtype.kind == "f" and bool(np.isfinite(value).all())
+
+
+def _are_labels(value: Array, count: int) -> bool:
+    """Tell whether an array holds one of two numbers for each point."""
+    return isinstance(value, np.ndarray) and value.size == count and bool(np.isin(value, (0, 1)).all())
+
+
+_AXES = 2
+_MOST_POINTS = 500

@@ -1,0 +1,145 @@
+"""Programs as files: the text, a notebook, and a page that shows the same without Python."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from glassgrad import errors
+from glassgrad._version import __version__
+from glassgrad.data.atomic import write_atomically
+from glassgrad.lessons.notebook import notebook
+from glassgrad.lessons.playground import gallery
+from glassgrad.lessons.playground.runner import Event, Runner
+from glassgrad.lessons.program import CODE, PROSE, Cell, Program
+
+PAGE = Path(__file__).parent / "page"
+PANES = ("values", "graph", "backward", "derivation", "check", "kernels", "cost", "doctor")
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+def kept() -> Path:
+    """Return the file that holds the latest text, whatever it was opened from."""
+    return Path.home() / ".glassgrad" / "playground.py"
+
+
+def opened(file: Path | None) -> str:
+    """Return the text to begin with: that of a file, the one that was kept, or the first example.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    path = kept() if file is None else file
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return gallery.text_of(str(gallery.listed()[0]["name"])) if file is None else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.PLAYGROUND_FILE(path=path, reason=getattr(error, "strerror", None) or error) from None
+
+
+def save(text: str, file: Path | None) -> Path:
+    """Write a text to its file, atomically; without a file, to the one that holds the latest text.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    path = kept() if file is None else file
+    try:
+        if file is None:
+            path.parent.mkdir(exist_ok=True)
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise errors.PLAYGROUND_FILE(path=path, reason=error.strerror or error) from None
+    return path
+
+
+def exported(text: str, kind: str, runner: Runner, panes: Iterable[str] = PANES) -> tuple[str, bytes]:
+    """Return a program as a file and its type: "py", "ipynb", or "html", for which it is run.
+
+    Raises:
+        InputError: another kind, or the page was not built.
+    """
+    if kind == "py":
+        return "text/x-python; charset=utf-8", text.encode()
+    if kind == "ipynb":
+        return "application/x-ipynb+json", as_notebook(text).encode()
+    if kind == "html":
+        return "text/html; charset=utf-8", as_page(recording(text, runner.run(text, [*panes], 0))).encode()
+    raise errors.PLAYGROUND_EXPORT(given=kind)
+
+
+def as_notebook(text: str) -> str:
+    """Return a program as a notebook; comments at the left margin become text, as in lessons.
+
+    Example:
+        >>> json.loads(as_notebook("x = 1"))["cells"][-1]["source"]
+        ['x = 1']
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return notebook([Cell(CODE, text, 1)])
+    told = ast.get_docstring(tree)
+    whole = _Text(text if told else f'"""A program from the playground."""\n{text}')
+    head = f"# {whole.title}" + (f"\n\n{whole.summary}" if whole.summary else "")
+    return notebook([Cell(PROSE, head, 1), *whole.cells])
+
+
+class _Text(Program):
+    """A program that is no file."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Path("00_playground.py"))
+        vars(self)["text"] = text
+
+
+def recording(text: str, events: Iterable[Event]) -> dict[str, object]:
+    """Gather the events of a run for a page that shows them without running anything."""
+    panes: dict[str, object] = {}
+    output = ""
+    more: dict[str, object] = {}
+    for event in events:
+        if event["event"] == "pane" and "data" in event:
+            panes[str(event["name"])] = event["data"]
+        elif event["event"] == "output":
+            output += str(event["text"])
+        elif event["event"] in {"error", "stopped"}:
+            more[str(event["event"])] = event
+    return {"text": text, "panes": panes, "output": output, "version": __version__, **more}
+
+
+def as_page(data: dict[str, object]) -> str:
+    """Return the page as one file that holds a recording.
+
+    Raises:
+        InputError: the page was not built.
+    """
+    try:
+        parts = {name: (PAGE / f"playground.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
+    except OSError as error:
+        raise errors.PLAYGROUND_FILE(path=PAGE / "playground.html", reason=error.strerror or error) from None
+    style = re.sub(r"url\(['\"]?([\w.-]+\.woff2)['\"]?\)", _font, parts["css"])
+    # A script ends at this tag, even inside of a string.
+    held = json.dumps(data).replace("<", "\\u003c")
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    html = re.sub(
+        r'<link\b[^>]*href="(?:\./)?playground\.css"[^>]*>', lambda _: f"<style>{style}</style>", parts["html"]
+    )
+    script = f'<script type="application/json" id="recording">{held}</script>\n<script>{parts["js"]}</script>'
+    html = re.sub(r'<script\b[^>]*src="(?:\./)?playground\.js"[^>]*></script>', "", html)
+    html = re.sub(r"(<head[^>]*>)", lambda found: found[1] + policy, html, count=1)
+    return html.replace("</body>", f"{script}\n</body>", 1)
+
+
+def _font(found: re.Match[str]) -> str:
+    path = PAGE / found[1]
+    content = base64.b64encode(path.read_bytes()).decode() if path.is_file() else ""
+    return f"url(data:font/woff2;base64,{content})"

@@ -1,0 +1,354 @@
+"""The server of the playground: its page, and what the page asks for, only for the browser that was given the address.
+
+Any program on this machine, and any page in its browser, can reach a port of the loopback address. Therefore each
+request needs the token, as a cookie or a header; other host names are refused, since a foreign name can be made to
+resolve to this machine; and whatever runs or writes must come from the page itself.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import select
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, suppress
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socketserver import TCPServer
+from urllib.parse import parse_qs
+
+from glassgrad import errors
+from glassgrad._version import __version__
+from glassgrad.lessons.playground import completing, gallery, limits, saving
+from glassgrad.lessons.playground.runner import Runner
+from glassgrad.ops.core import Array
+
+PAGE = Path(__file__).parent / "page"
+MOST_SENT = 1 << 20
+"""Bytes of a request; no program of a person is as long."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self' data:; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".woff2": "font/woff2",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+Data = dict[str, object]
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the playground to this machine; `url` is its address, including the token.
+
+    Args:
+        file: the program to open and to save; by default `~/.glassgrad/playground.py`, once it is saved.
+        port: 0 for a free one.
+        example: the name of an example to open.
+        seconds, most: limits of a run: time without progress, and bytes.
+
+    Raises:
+        InputError: the file cannot be read, there is no such example, or the port is in use.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = sys.platform != "win32"  # there it would let two servers share one port
+
+    def __init__(
+        self,
+        file: Path | None = None,
+        port: int = 0,
+        example: str = "",
+        seconds: float = limits.SECONDS,
+        most: int = limits.BYTES,
+    ) -> None:
+        self.file = file
+        saving.opened(file)  # refuse a file that cannot be read before serving
+        self.first = gallery.text_of(example) if example else None
+        self.token = secrets.token_urlsafe(16)
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            raise errors.LIVE_PORT(port=port, reason=error.strerror or error) from None
+        self.cookie = f"glassgrad_{self.server_port}"
+        self.url = f"http://127.0.0.1:{self.server_port}/?token={self.token}"
+        self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+        self.runner = Runner(seconds, most)
+        self._keeping = threading.Lock()
+        self._latest = ""
+
+    def server_bind(self) -> None:
+        """Bind to the address without looking up its name, which can take seconds and is not used."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def server_close(self) -> None:
+        """Close the port, and end the processes."""
+        super().server_close()
+        if hasattr(self, "runner"):
+            self.runner.close()
+
+    def handle_error(self, request: Array, client_address: Array) -> None:
+        """Ignore a browser that closed its connection."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+    # --- what the page asks for ---------------------------------------------------------------------------------
+
+    def state(self) -> Data:
+        """Return the text to begin with, and the examples."""
+        text = saving.opened(self.file) if self.first is None else self.first
+        name = None if self.file is None else self.file.name
+        return {
+            "text": text,
+            "file": name,
+            "examples": gallery.listed(),
+            "version": __version__,
+            "exercise": None,
+            "completion": completing.is_there(),
+        }
+
+    def steer(self, order: str, *, paused: bool = False) -> Data:
+        """Stop the running program, or steer its loop."""
+        if order == "stop":
+            self.runner.stop()
+        else:
+            self.runner.steer(order, paused=paused)
+        return {}
+
+    def save(self, given: Mapping[str, object]) -> Data:
+        """Write the text to its file."""
+        self._latest = text = _text(given)
+        with self._keeping:  # two writers of one file would take each other's temporary file away
+            path = saving.save(text, self.file)
+        self.first = None
+        return {"file": str(path)}
+
+    def run(self, given: Mapping[str, object], wanted: Callable[[], bool]) -> Generator[Data]:
+        """Keep the text and run it."""
+        text, panes, sliders = _text(given), given.get("panes", ["values"]), given.get("sliders", {})
+        if not isinstance(panes, list) or not isinstance(sliders, dict):
+            raise errors.PLAYGROUND_REQUEST(what="panes is a list, and sliders an object")
+        number = given.get("run", 0)
+        events = self.runner.run(
+            text,
+            [str(one) for one in panes],
+            number if isinstance(number, int) else 0,
+            {str(place): float(value) for place, value in sliders.items() if isinstance(value, int | float)},
+            self.file,
+            wanted,
+        )
+        self._latest = text
+        # Beside the run: writing to a disk takes as long as a small program.
+        threading.Thread(target=self._keep, daemon=True).start()
+        with closing(events):
+            yield from events
+
+    def _keep(self) -> None:
+        with self._keeping, suppress(OSError, errors.GlassgradError):  # a full disk keeps nobody from trying things
+            saving.save(self._latest, None)
+
+
+def _text(given: Mapping[str, object]) -> str:
+    text = given.get("text")
+    if not isinstance(text, str):
+        raise errors.PLAYGROUND_REQUEST(what="text is the program")
+    return text
+
+
+def _place(given: Mapping[str, object]) -> tuple[str, int, int]:
+    line, column = given.get("line"), given.get("column")
+    if not isinstance(line, int) or not isinstance(column, int):
+        raise errors.PLAYGROUND_REQUEST(what="line and column are whole numbers")
+    return _text(given), line, column
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    # --- who may ask ----------------------------------------------------------------------------------------------
+
+    def _is_known(self) -> bool:
+        """Tell whether a request is for this host and has the token; refuse it otherwise."""
+        if self.headers.get("Host", "") not in self.server.hosts:
+            self._refuse(HTTPStatus.FORBIDDEN)
+            return False
+        given = [self.headers.get("X-Token", ""), self._cookie()]
+        if not any(secrets.compare_digest(one.encode(), self.server.token.encode()) for one in given):
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return False
+        return True
+
+    def _cookie(self) -> str:
+        try:
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
+        except CookieError:
+            return ""
+        return "" if found is None else found.value
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def do_GET(self) -> None:
+        """Send a file of the page, the state, or an example."""
+        path, _, query = self.path.partition("?")
+        given = parse_qs(query)
+        token = given.get("token", [""])[0]
+        right = secrets.compare_digest(token.encode(), self.server.token.encode())
+        if path == "/" and right and self.headers.get("Host", "") in self.server.hosts:
+            self._enter()
+        elif not self._is_known():
+            return
+        elif path == "/api/state":
+            self._answer(self.server.state)
+        elif path == "/api/example":
+            self._answer(lambda: gallery.example(given.get("name", [""])[0]))
+        else:
+            self._file("playground.html" if path == "/" else path.removeprefix("/"))
+
+    def _enter(self) -> None:
+        """Give the browser its cookie, and an address without the token."""
+        cookie = f"{self.server.cookie}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
+        self._send(HTTPStatus.SEE_OTHER, "text/plain; charset=utf-8", b"", {"Set-Cookie": cookie, "Location": "/"})
+
+    def _file(self, name: str) -> None:
+        path = PAGE / name
+        if path.suffix not in _TYPES or path.parent != PAGE or not path.is_file():
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        self._send(HTTPStatus.OK, _TYPES[path.suffix], path.read_bytes())
+
+    # --- doing ------------------------------------------------------------------------------------------------------
+
+    def do_POST(self) -> None:
+        """Run, steer, complete, judge, save or export."""
+        given = self._given()
+        if given is None:
+            return
+        server, runner = self.server, self.server.runner
+        actions: dict[str, Callable[[], Data]] = {
+            "stop": lambda: server.steer("stop"),
+            "pause": lambda: server.steer("pause", paused=bool(given.get("paused"))),
+            "step": lambda: server.steer("step"),
+            "save": lambda: server.save(given),
+            "complete": lambda: completing.complete(*_place(given)),
+            "signature": lambda: completing.signatures(*_place(given)),
+            "judge": lambda: gallery.judged(runner, str(given.get("exercise", "")), _text(given)),
+        }
+        name = self.path.removeprefix("/api/")
+        if name == "run":
+            self._stream(given)
+        elif name == "export":
+            self._export(given)
+        elif name in actions:
+            self._answer(actions[name])
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND)
+
+    def _given(self) -> Mapping[str, object] | None:
+        """Return the request's body; None if the request is refused."""
+        length = self.headers.get("Content-Length", "")
+        if not self._is_known():
+            return None
+        if self.headers.get("Origin", "").removeprefix("http://") not in self.server.hosts:
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif not (length.isascii() and length.isdigit()):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED)
+        elif len(length) > len(str(MOST_SENT)) or int(length) > MOST_SENT:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        else:
+            given: object = None
+            with suppress(ValueError, RecursionError):
+                given = json.loads(self.rfile.read(int(length)))
+            if isinstance(given, dict):
+                return given
+            self._refuse(HTTPStatus.BAD_REQUEST)
+        return None
+
+    def _stream(self, given: Mapping[str, object]) -> None:
+        """Send the events of a run, each as soon as it is there."""
+        with closing(self.server.run(given, self._is_there)) as events:
+            try:
+                first = next(events)
+            except errors.GlassgradError as error:
+                self._send_json(HTTPStatus.BAD_REQUEST, {"message": str(error)})
+                return
+            self._head(HTTPStatus.OK, {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"})
+            self._chunk(first)
+            for event in events:
+                self._chunk(event)
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _is_there(self) -> bool:
+        """Tell whether the page still reads."""
+        try:
+            heard, _, _ = select.select([self.connection], [], [], 0)
+            return not heard or bool(self.connection.recv(1, socket.MSG_PEEK))
+        except (OSError, ValueError):
+            return False
+
+    def _chunk(self, event: Data) -> None:
+        line = json.dumps(event).encode() + b"\n"
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+        self.wfile.flush()
+
+    def _export(self, given: Mapping[str, object]) -> None:
+        try:
+            panes = given.get("panes")
+            wanted = [str(one) for one in panes] if isinstance(panes, list) else saving.PANES
+            kind, content = saving.exported(_text(given), str(given.get("format", "")), self.server.runner, wanted)
+        except errors.GlassgradError as error:
+            self._send_json(HTTPStatus.BAD_REQUEST, {"message": str(error)})
+            return
+        self._send(HTTPStatus.OK, kind, content, {"Content-Disposition": "attachment"})
+
+    def _answer(self, make: Callable[[], Data]) -> None:
+        try:
+            found = make()
+        except errors.GlassgradError as error:
+            self._send_json(HTTPStatus.BAD_REQUEST, {"message": str(error)})
+            return
+        self._send_json(HTTPStatus.OK, found)
+
+    # --- sending ----------------------------------------------------------------------------------------------------
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self.close_connection = True  # a body is not read
+        self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())
+
+    def _send_json(self, status: HTTPStatus, data: Data) -> None:
+        self._send(status, "application/json", json.dumps(data).encode())
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes, more: Mapping[str, str] | None = None) -> None:
+        self._head(status, {"Content-Type": kind, "Content-Length": str(len(content)), **(more or {})})
+        self.wfile.write(content)
+
+    def _head(self, status: HTTPStatus, own: Mapping[str, str]) -> None:
+        self.send_response(status)
+        headers = {
+            **own,
+            "Cache-Control": "no-store",
+            "Content-Security-Policy": POLICY,
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *given: object) -> None:
+        """Log nothing: the terminal shows only the address."""

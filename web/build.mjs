@@ -60,11 +60,14 @@ async function bundle({ entry, name, out }) {
   return librariesOf(result.metafile);
 }
 
+/** Packages that are published with another inside. */
+const INSIDE = { "@dagrejs/dagre": ["@dagrejs/graphlib"] };
+
 /** The packages whose code is in a bundle. */
 function librariesOf({ outputs }) {
   const used = Object.values(outputs).flatMap(({ inputs }) => Object.entries(inputs).filter(([, { bytesInOutput }]) => bytesInOutput));
   const names = used.map(([path]) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
-  return [...new Set(names.filter(Boolean))].sort();
+  return [...new Set(names.filter(Boolean).flatMap((name) => [name, ...(INSIDE[name] ?? [])]))].sort();
 }
 
 function license(name) {

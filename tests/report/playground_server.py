@@ -143,7 +143,7 @@ PANES: dict[str, Data] = {
         ],
         "note": "The program was read.",
     },
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 class PlaygroundServer(ThreadingHTTPServer):
@@ -186,8 +186,8 @@ class PlaygroundServer(ThreadingHTTPServer):
         try:
             known = assigned(text)
         except SyntaxError as error:
-            yield {"event": "error", "line": error.lineno, "column": (error.offset or 1) - 1, "kind": "SyntaxError",
-                   "message": error.msg, "traceback": str(error)}  # fmt: skip
+            place: Data = {"line": error.lineno, "column": (error.offset or 1) - 1}
+            yield {"event": "error", "kind": "SyntaxError", "message": error.msg, "traceback": str(error), **place}
             yield {"event": "done", "ms": 1.0}
             return
         yield {"event": "sliders", "numbers": []}

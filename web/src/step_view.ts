@@ -162,7 +162,7 @@ export class View {
     return { x: this.x, y: this.y, scale: this.scale };
   }
 
-  move(place: { x: number; y: number; scale: number }): void {
+  put(place: { x: number; y: number; scale: number }): void {
     Object.assign(this, place);
     this.apply();
   }

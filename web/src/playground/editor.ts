@@ -24,6 +24,7 @@ export interface EditorOptions {
   links: Links;
   changed: (how: Change) => void;
   run: () => void;
+  save: () => void;
 }
 
 export class Editor {
@@ -107,10 +108,11 @@ export class Editor {
     ];
     if (!server) return [...shared, EditorState.readOnly.of(true)];
     const run = (): boolean => (this.options.run(), true);
+    const save = (): boolean => (this.options.save(), true);
     return [
       ...shared, history(), highlightActiveLine(), highlightActiveLineGutter(), indentOnInput(), closeBrackets(), help(server), numbers(),
       keymap.of([
-        { key: "Mod-Enter", run }, { key: "Mod-s", run, preventDefault: true },
+        { key: "Mod-Enter", run }, { key: "Mod-s", run: save, preventDefault: true },
         ...closeBracketsKeymap, ...completionKeymap, ...defaultKeymap, ...historyKeymap, indentWithTab,
       ]),
     ];

@@ -103,7 +103,7 @@ export class GraphPane extends Pane<GraphData> {
       return false;
     }
     this.build(new Step(plain), open);
-    if (place) this.view?.move(place);
+    if (place) this.view?.put(place);
     else this.begin();
     if (same && this.chosen >= 0) this.choose(this.step?.node(this.chosen), false);
     if (same && at > 0) this.player?.go(at);

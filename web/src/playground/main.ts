@@ -77,7 +77,7 @@ class Playground {
       failed: (failure) => this.failed(failure), ended: (how, ms) => this.ended(how, ms),
     });
     this.editor = new Editor({
-      text: mine?.text ?? state.text, server: this.server, links: this.frame.links, changed: (how) => this.changed(how), run: () => this.runs.now(),
+      text: mine?.text ?? state.text, server: this.server, links: this.frame.links, changed: (how) => this.changed(how), run: () => this.runs.now(), save: () => void this.save(),
     });
     this.panes = new Panes({ links: this.frame.links, go: (line) => this.editor.go(line) }, () => this.turned());
     this.gallery = new Gallery((name) => void this.load(name));
@@ -93,16 +93,28 @@ class Playground {
 
   private build(page: HTMLElement): void {
     const run = h("button", { type: "button", class: "small main", title: "Ctrl+Enter", click: () => this.runs.now() }, "▶ Run");
-    const save = saveMenu(this.server, () => this.editor.text, () => this.name(), (text) => (this.frame.status.textContent = text));
-    this.frame.build(page, this.state.file ? this.state.file.replace(/^.*[\\/]/, "") : "glassgrad playground",
+    const save = saveMenu(this.server, () => this.editor.text, () => this.name(), [`${this.file()} (Ctrl+S)`, () => void this.save()], (text) => (this.frame.status.textContent = text));
+    this.frame.build(page, this.state.file ? this.file() : "glassgrad playground",
       [h("button", { type: "button", class: "small", click: () => this.gallery.open() }, "Examples"), run, this.stopButton, save],
       [this.editor.root, this.editor.bar.root, this.questions.root], [this.training.root, this.panes.root]);
     add(page, this.gallery.dialog);
   }
 
+  private file(): string {
+    return this.state.file?.replace(/^.*[\\/]/, "") ?? "~/.glassgrad/playground.py";
+  }
+
+  private async save(): Promise<void> {
+    try {
+      await this.server.send("save", { text: this.editor.text });
+      this.frame.status.textContent = `saved in ${this.file()}`;
+    } catch (error) {
+      this.frame.status.textContent = `not saved: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+
   private name(): string {
-    const file = this.state.file?.replace(/^.*[\\/]/, "").replace(/\.py$/, "");
-    return this.example ?? file ?? "playground";
+    return this.example ?? this.file().replace(/^.*\//, "").replace(/\.py$/, "");
   }
 
   // --- text -------------------------------------------------------------------------------------------------
@@ -118,7 +130,7 @@ class Playground {
     if (!example) return;
     this.example = name;
     const hash = `#${this.panes.current}&example=${encodeURIComponent(name)}`;
-    if (location.hash !== hash) history.replaceState(null, "", hash);
+    if (location.hash !== hash) location.replace(hash);
     if (example.text === this.editor.text) this.runs.now();
     else this.editor.load(example.text);
     this.frame.status.textContent = `${example.title} is open; undo brings back the text before.`;
@@ -223,7 +235,7 @@ function capital(text: string): string {
 /** A page that was saved: the same panes from what was recorded, without a server. */
 function replay(page: HTMLElement, recording: Recording): void {
   const frame = new Frame();
-  const editor = new Editor({ text: recording.text, server: null, links: frame.links, changed: () => undefined, run: () => undefined });
+  const editor = new Editor({ text: recording.text, server: null, links: frame.links, changed: () => undefined, run: () => undefined, save: () => undefined });
   const panes = new Panes({ links: frame.links, go: (line) => editor.go(line) }, () => undefined);
   const training = new Training(null);
   frame.build(page, recording.title ?? "glassgrad playground", [], [editor.root], [training.root, panes.root]);

@@ -71,18 +71,17 @@ export class Runs {
 
   private async run(): Promise<void> {
     const turn = ++this.turn;
-    let how: "done" | "stopped" | "lost" = "lost";
-    let failure: Failure | null = null;
+    const end: { how: "done" | "stopped" | "lost"; failure: Failure | null } = { how: "lost", failure: null };
     this.running = true;
     this.again = this.looping = false;
     this.began = performance.now();
     this.shown.began();
     try {
       await this.server.start(this.shown.text(), this.shown.panes(), (event) => {
-        if (event.event === "error") failure = event;
+        if (event.event === "error") end.failure = event;
         if (event.event === "progress") this.looping = true;
-        if (event.event === "done") how = "done";
-        if (event.event === "stopped") how = "stopped";
+        if (event.event === "done" && end.how === "lost") end.how = "done";
+        if (event.event === "stopped") end.how = "stopped";
         if (turn === this.turn) this.shown.event(event);
       });
     } catch (error) {
@@ -91,9 +90,9 @@ export class Runs {
     if (turn !== this.turn) return;
     this.running = this.looping = false;
     const took = performance.now() - this.began;
-    if (how === "done") this.lastTook = took;
-    this.tell(failure);
-    this.shown.ended(how, took);
+    if (end.how === "done") this.lastTook = took;
+    this.tell(end.failure);
+    this.shown.ended(end.how, took);
     if (this.again) this.now();
   }
 

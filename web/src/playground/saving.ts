@@ -9,8 +9,8 @@ const FORMATS: [string, string][] = [
   ["html", "Page that needs no Python (.html)"],
 ];
 
-export function saveMenu(server: Server, text: () => string, name: () => string, said: (text: string) => void): HTMLElement {
-  const menu = h("details", { class: "menu" }, h("summary", { class: "button" }, "Save as"));
+export function saveMenu(server: Server, text: () => string, name: () => string, keep: [string, () => void], said: (text: string) => void): HTMLElement {
+  const menu = h("details", { class: "menu" }, h("summary", { class: "button" }, "Save"));
   const save = async (format: string): Promise<void> => {
     menu.open = false;
     said(format === "html" ? "making the page …" : "saving …");
@@ -21,8 +21,13 @@ export function saveMenu(server: Server, text: () => string, name: () => string,
       said(`not saved: ${error instanceof Error ? error.message : String(error)}`);
     }
   };
+  const [file, act] = keep;
+  const first = h("button", { type: "button", class: "item", title: "Ctrl+S", click: () => {
+    menu.open = false;
+    act();
+  } }, file);
   const items = FORMATS.map(([format, title]) => h("button", { type: "button", class: "item", click: () => void save(format) }, title));
-  add(menu, h("div", { class: "items" }, ...items));
+  add(menu, h("div", { class: "items" }, first, ...items));
   menu.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     menu.open = false;

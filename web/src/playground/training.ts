@@ -1,7 +1,7 @@
 // A training loop while it runs: its loss, its values, its boundary or samples; it can be paused and stepped.
 
 import { unpack } from "../data";
-import { add, clear, h } from "../dom";
+import { add, h } from "../dom";
 import { short, whole } from "../format";
 import { Plot, type Line } from "../plot";
 import { colour, diverging, onTheme, series } from "../theme";
@@ -102,7 +102,8 @@ export class Training {
       context.fillStyle = Number.isFinite(value) ? diverging(2 * value - 1) : colour("bad");
       context.fillRect((at % columns) * wide, Math.floor(at / columns) * tall, wide + 0.5, tall + 0.5);
     });
-    const [low, high] = [grid.low ?? [-1, -1], grid.high ?? [1, 1]];
+    const low = grid.low ?? [-1, -1];
+    const high = grid.high ?? [1, 1];
     for (const [x, y, label] of grid.points ?? []) {
       context.beginPath();
       context.arc(((x - low[0]) / (high[0] - low[0])) * SIDE, (1 - (y - low[1]) / (high[1] - low[1])) * SIDE, 3, 0, 7);

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ import glassgrad
 PAGE = Path(glassgrad.__file__).parent / "lessons" / "playground" / "page"
 KINDS = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css"}
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 TEXT = "a = 2.0\nb = -3.5\nc = 40\n"
 EXAMPLES = {
@@ -53,15 +53,18 @@ def array(value: Any) -> Data:
 
 
 def assigned(text: str) -> list[tuple[str, int, float]]:
-    """Return the numbers that a text gives names to, with their lines."""
-    found = []
-    for statement in ast.parse(text).body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            try:
-                found.append((statement.targets[0].id, statement.lineno, float(ast.literal_eval(statement.value))))
-            except (ValueError, TypeError):
-                continue
-    return found
+    """Return the numbers that a text gives names to, with their lines.
+
+    Python's own parser is no choice in a thread of a server: that of 3.11 fails while another thread parses.
+    """
+    lines = enumerate(text.splitlines(), start=1)
+    found = [(match, number) for number, line in lines if (match := re.fullmatch(r"(\w+) = (-?[\d.]+)", line.strip()))]
+    return [(match[1], number, float(match[2])) for match, number in found]
+
+
+def broken(text: str) -> int | None:
+    """Return the line that ends within an expression."""
+    return next((number for number, line in enumerate(text.splitlines(), start=1) if line.rstrip().endswith("+")), None)
 
 
 def variable(name: str, line: int | None, value: Any, grad: Any = None, dtype: str = "float32") -> Data:
@@ -108,20 +111,22 @@ PANES: dict[str, Data] = {
     "derivation": {
         "steps": [
             {"line": 3, "tex": r"y = a \cdot b = -7", "text": "y = a * b = -7", "name": "y"},
-            {"line": 1, "tex": r"\bar{a} = \bar{y} \cdot \frac{\partial y}{\partial a}", "text": "da = dy * b", "name": "a"},
+            {"line": 1, "tex": r"\bar{a} = \bar{y} \cdot \frac{\partial y}{\partial a}", "text": "da = dy * b",
+             "name": "a"},
         ]
     },
     "check": {
         "inputs": [
             {"name": "a", "passed": True, "worst": 1e-9, "where": [], "numeric": -3.5, "analytic": -3.5, "text": ""},
-            {"name": "b", "passed": False, "worst": 0.5, "where": [1], "numeric": 2.0, "analytic": 1.0, "text": "smooth"},
+            {"name": "b", "passed": False, "worst": 0.5, "where": [1], "numeric": 2.0, "analytic": 1.0,
+             "text": "smooth"},
         ],
         "note": None,
     },
     "kernels": {
         "kernels": [
-            {"name": "map 1", "ops": ["mul", "mul"], "lines": [3], "nest": NEST, "llvm": "define void @f() {\n  ret void\n}",
-             "asm": ASM, "c": None, "asm_lines": [[2, 1], [3, 3]]},
+            {"name": "map 1", "ops": ["mul", "mul"], "lines": [3], "nest": NEST,
+             "llvm": "define void @f() {\n  ret void\n}", "asm": ASM, "c": None, "asm_lines": [[2, 1], [3, 3]]},
             {"name": "reduce 2", "ops": ["sum"], "lines": [2], "nest": NEST, "llvm": None, "asm": None, "c": None,
              "asm_lines": []},
         ],
@@ -155,6 +160,7 @@ class PlaygroundServer(ThreadingHTTPServer):
     def __init__(self, port: int = 0, text: str = TEXT) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.text = text
+        self.ended = False
         self.asked: list[tuple[str, Data]] = []
         self.stopping = threading.Event()
         self.paused = threading.Event()
@@ -167,6 +173,7 @@ class PlaygroundServer(ThreadingHTTPServer):
 
     def end(self) -> None:
         """Answer nothing any more."""
+        self.ended = True
         self.stopping.set()
         self.shutdown()
         self.server_close()
@@ -183,11 +190,10 @@ class PlaygroundServer(ThreadingHTTPServer):
         """Yield what a run of a text does."""
         self.stopping.clear()
         yield {"event": "started"}
-        try:
-            known = assigned(text)
-        except SyntaxError as error:
-            place: Data = {"line": error.lineno, "column": (error.offset or 1) - 1}
-            yield {"event": "error", "kind": "SyntaxError", "message": error.msg, "traceback": str(error), **place}
+        line = broken(text)
+        if line is not None:
+            place: Data = {"line": line, "column": 4, "traceback": f"line {line}"}
+            yield {"event": "error", "kind": "SyntaxError", "message": "invalid syntax", **place}
             yield {"event": "done", "ms": 1.0}
             return
         yield {"event": "sliders", "numbers": []}
@@ -199,14 +205,20 @@ class PlaygroundServer(ThreadingHTTPServer):
             return
         if "train" in text:
             yield from self._loop()
-        assert known is not None
         for name in panes:
             yield {"event": "pane", "name": name, "data": pane(name, text)}
         yield {"event": "done", "ms": 1.0}
 
     def _loop(self) -> Iterator[Data]:
         cells = base64.b64encode(np.linspace(0, 1, 16, dtype="<f4").tobytes()).decode()
-        grid: Data = {"rows": 4, "columns": 4, "data": cells, "low": [-1, -1], "high": [1, 1], "points": [[0.0, 0.5, 1]]}
+        grid: Data = {
+            "rows": 4,
+            "columns": 4,
+            "data": cells,
+            "low": [-1, -1],
+            "high": [1, 1],
+            "points": [[0.0, 0.5, 1]],
+        }
         for step in range(1, 61):
             while self.paused.is_set() and not self.step.is_set():
                 time.sleep(0.01)
@@ -221,6 +233,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *given: object) -> None:
         """Log nothing."""
+
+    def parse_request(self) -> bool:
+        """Hang up if the server has ended: connections that were open outlive it."""
+        self.close_connection = self.server.ended
+        return not self.server.ended and super().parse_request()
 
     def do_GET(self) -> None:
         """Answer with a file of the page, its state or an example."""
@@ -250,12 +267,21 @@ class _Handler(BaseHTTPRequestHandler):
         if what == "step":
             self.server.step.set()
         doc: Data = {"name": "tensor", "type": "function", "signature": "tensor(data, dtype=None)", "doc": PLANTED}
-        signature: Data = {"label": "tensor(data, dtype=None)", "params": ["data", "dtype=None"], "index": 0, "doc": "Make one."}
+        signature: Data = {
+            "label": "tensor(data, dtype=None)",
+            "params": ["data", "dtype=None"],
+            "index": 0,
+            "doc": "Make one.",
+        }
         passed = "42" in str(given.get("text"))
         answers: dict[str, Data] = {
             "complete": {"completions": [doc, {**doc, "name": "tensordot"}]},
             "signature": {"signatures": [signature]},
-            "judge": {"passed": passed, "message": "It is 42." if passed else "It is not 1.", "hints": ["Six by nine."]},
+            "judge": {
+                "passed": passed,
+                "message": "It is 42." if passed else "It is not 1.",
+                "hints": ["Six by nine."],
+            },
         }
         if what == "export":
             self._send("text/plain", str(given["text"]).encode())
@@ -277,7 +303,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, kind: str, content: bytes) -> None:
         self.send_response(200)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(content)), "Content-Security-Policy": POLICY}.items():
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            "Content-Security-Policy": POLICY,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,21 @@ def opened(browser: Any, server: PlaygroundServer, address: str = "", **options:
     context.close()
 
 
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds. The page's policy forbids Playwright's own way, to evaluate a text in it."""
+    last = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < last, "it never comes true"
+        time.sleep(0.02)
+
+
+def status(page: Any) -> str:
+    return str(page.inner_text(".status"))
+
+
 def settled(page: Any) -> None:
     """Wait until a run is over."""
-    page.wait_for_function("document.querySelector('.status').textContent.startsWith('ran in')")
+    until(lambda: status(page).startswith("ran in"))
 
 
 def put(page: Any, text: str) -> None:
@@ -87,7 +100,7 @@ def test_values_follow_the_keys(browser: Any, server: PlaygroundServer) -> None:
         page.keyboard.type(" +")
         failed = page.wait_for_selector(".failure-line")
         assert "SyntaxError" in failed.inner_text()
-        assert page.locator(".cm-failed").count() == 1
+        assert page.locator(".cm-failed").first.is_visible()
         assert "line 2" in page.inner_text(".status")
         assert "7" in value_of(page, "tail")  # what was known stays, paler
         page.keyboard.press("Backspace")
@@ -141,7 +154,7 @@ def test_lines_are_linked_both_ways(browser: Any, server: PlaygroundServer) -> N
         page.get_by_role("tab", name="Graph").click()
         page.locator(".cm-line").nth(0).hover()
         page.wait_for_selector("svg.graph g.box.found")
-        assert page.locator("svg.graph g.box.found .title").inner_text() == "a"
+        assert page.locator("svg.graph g.box.found .title").text_content() == "a"
 
 
 def test_numbers_are_dragged(browser: Any, server: PlaygroundServer) -> None:
@@ -157,7 +170,7 @@ def test_numbers_are_dragged(browser: Any, server: PlaygroundServer) -> None:
         page.mouse.up()
         page.keyboard.up("Alt")
         assert program(page).startswith("a = 3.0\n")
-        page.wait_for_function("document.querySelector(\"section.variable[aria-label='a'] .value\").textContent.endsWith('3')")
+        until(lambda: value_of(page, "a").endswith("3"))
         page.keyboard.press("Control+z")
         assert program(page).startswith("a = 2.0\n")
         page.locator(".cm-number").nth(1).click()
@@ -169,8 +182,8 @@ def test_numbers_are_dragged(browser: Any, server: PlaygroundServer) -> None:
         slider.focus()
         page.keyboard.press("End")
         assert re.search(r"b = [5-9]\.\d+\n", program(page))
-        page.wait_for_function("document.querySelector(\"section.variable[aria-label='b'] .value\").textContent.length > 0")
-        assert ran(server)[-1] == program(page) + "\n" or "b = " in ran(server)[-1]
+        until(lambda: ran(server)[-1].splitlines() == program(page).splitlines())
+        assert value_of(page, "c").endswith("40")
 
 
 def test_a_program_without_an_end_is_stopped_and_the_page_goes_on(browser: Any, server: PlaygroundServer) -> None:
@@ -178,7 +191,7 @@ def test_a_program_without_an_end_is_stopped_and_the_page_goes_on(browser: Any, 
         settled(page)
         put(page, "while True: pass\n")
         stop = page.get_by_role("button", name="Stop")
-        page.wait_for_function("document.querySelector('.status').textContent === 'running …'")
+        until(lambda: status(page) == "running …")
         stop.click()
         page.wait_for_selector(".notice >> text=Stopped")
         put(page, "after = 5.0\n")
@@ -190,7 +203,7 @@ def test_a_new_run_replaces_one_that_hangs(browser: Any, server: PlaygroundServe
     with opened(browser, server) as page:
         settled(page)
         put(page, "while True: pass\n")
-        page.wait_for_function("document.querySelector('.status').textContent === 'running …'")
+        until(lambda: status(page) == "running …")
         put(page, "after = 5.0\n")
         page.wait_for_selector("section.variable[aria-label='after']")
 
@@ -239,8 +252,10 @@ def test_a_training_loop_is_shown_paused_and_stepped(browser: Any, server: Playg
         page.wait_for_timeout(200)
         assert page.inner_text(".training output") == shown
         page.get_by_role("button", name="one step").click()
-        page.wait_for_function(f"document.querySelector('.training output').textContent !== {shown!r}")
-        before, after = (int(re.findall(r"step (\d+)", text)[0]) for text in (shown, page.inner_text(".training output")))
+        until(lambda: page.inner_text(".training output") != shown)
+        before, after = (
+            int(re.findall(r"step (\d+)", text)[0]) for text in (shown, page.inner_text(".training output"))
+        )
         assert after == before + 1
         page.get_by_role("button", name="go on").click()
         settled(page)
@@ -302,7 +317,7 @@ def test_numbers_that_are_none_are_said(browser: Any, server: PlaygroundServer) 
         assert page.locator("section.variable[aria-label='odd'] td").all_inner_texts() == ["1", "NaN", "−∞"]
         page.locator("section.variable[aria-label='many'] .value .map").focus()
         page.keyboard.press("Home")
-        assert "column 0  ·  row 0  ·  0" in page.inner_text("section.variable[aria-label='many'] .value")
+        assert "column 0  ·  row 0  ·  0" in page.text_content("section.variable[aria-label='many'] .value")
 
 
 def test_the_graph_is_played(browser: Any, server: PlaygroundServer) -> None:
@@ -313,7 +328,7 @@ def test_the_graph_is_played(browser: Any, server: PlaygroundServer) -> None:
         said = page.inner_text(".moment")
         assert said.startswith("backward at y arrives 1; it sends ")
         assert "−3.5 to a" in said
-        assert page.locator("svg.graph g.box.graded .title").inner_text() == "y = mul"
+        assert page.locator("svg.graph g.box.graded .title").text_content() == "y = mul"
         assert page.locator(".cm-linked").inner_text().startswith("c = 40")
         assert "its arguments" in page.inner_text(".node-facts")
 
@@ -357,22 +372,25 @@ def test_a_saved_page_shows_the_same_without_a_server(browser: Any, tmp_path: Pa
     recording = json.dumps(
         {"text": TEXT, "panes": {name: pane(name, TEXT) for name in ("values", *PANES)}, "output": "said\n"}
     ).replace("<", "\\u003c")
-    page = (PAGE / "playground.html").read_text()
-    style = '<link rel="stylesheet" href="playground.css">'
-    code = '<script src="playground.js" defer></script>'
-    assert style in page
-    assert code in page
-    page = page.replace(style, f"<style>{(PAGE / 'playground.css').read_text()}</style>")
-    made = f'<script type="application/json" id="recording">{recording}</script><script>{(PAGE / "playground.js").read_text()}</script>'
+    frame, style, code = ((PAGE / f"playground.{kind}").read_text() for kind in ("html", "css", "js"))
+    link, script = '<link rel="stylesheet" href="playground.css">', '<script src="playground.js" defer></script>'
+    assert link in frame
+    assert script in frame
+    data = f'<script type="application/json" id="recording">{recording}</script>'
     path = tmp_path / "saved.html"
-    path.write_text(page.replace(code, made))
+    path.write_text(frame.replace(link, f"<style>{style}</style>").replace(script, f"{data}<script>{code}</script>"))
     with Opened(browser, path, ".cm-content", viewport=DESK) as shown:
         assert "2" in value_of(shown, "a")
         assert program(shown) == TEXT
         shown.locator(".cm-content").click()
         shown.keyboard.type("changed")
         assert program(shown) == TEXT
-        for name, there in (("Graph", "svg.graph g.box"), ("Derivation", "math"), ("Cost", ".roofline"), ("Doctor", ".finding")):
+        for name, there in (
+            ("Graph", "svg.graph g.box"),
+            ("Derivation", "math"),
+            ("Cost", ".roofline"),
+            ("Doctor", ".finding"),
+        ):
             shown.get_by_role("tab", name=name).click()
             shown.wait_for_selector(there)
         shown.get_by_role("tab", name="Output").click()

@@ -100,7 +100,8 @@ function drag(event: PointerEvent, view: EditorView): boolean {
   event.preventDefault();
   const first = literal.text;
   let now = literal;
-  view.dispatch({ selection: { anchor: literal.from } });
+  view.dispatch({ selection: { anchor: literal.to } });
+  view.focus();
   const move = (next: PointerEvent): void => {
     now = replace(view, now, moved(first, Math.round((next.clientX - event.clientX) / POINTS) * (next.shiftKey ? 10 : 1)));
   };
@@ -120,7 +121,7 @@ function stepped(steps: number): (view: EditorView) => boolean {
     const literal = literalAt(view.state, view.state.selection.main.head);
     if (!literal) return false;
     const text = moved(literal.text, steps);
-    view.dispatch({ changes: { from: literal.from, to: literal.to, insert: text }, selection: { anchor: literal.from }, userEvent: SLIDE });
+    view.dispatch({ changes: { from: literal.from, to: literal.to, insert: text }, selection: { anchor: literal.from + text.length }, userEvent: SLIDE });
     return true;
   };
 }

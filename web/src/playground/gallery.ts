@@ -15,7 +15,9 @@ export class Gallery {
   constructor(private readonly pick: (name: string) => void) {
     this.field.addEventListener("input", () => this.draw());
     this.field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") this.list.querySelector("button")?.click();
+      if (event.key !== "Enter") return;
+      event.preventDefault(); // the button that opened the gallery has the focus by then, and would take the key
+      this.list.querySelector("button")?.click();
     });
     this.dialog = h("dialog", { class: "gallery", "aria-label": "Gallery", click: (event) => event.target === this.dialog && this.dialog.close() },
       h("div", { class: "gallery-frame" },

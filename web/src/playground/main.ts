@@ -28,13 +28,13 @@ class Frame {
     clear(page);
     page.className = "playground";
     add(page,
-      h("a", { class: "skip", href: "#panel", click: (event) => this.skip(event) }, "Skip to the results"),
+      h("a", { class: "skip", href: "#results", click: (event) => this.skip(event) }, "Skip to the results"),
       h("header", {}, h("h1", {}, title), this.status, h("div", { class: "tools" }, ...tools,
         h("button", { type: "button", class: "small", click: toggleTheme, "aria-label": "Change between light and dark" }, "◐"))),
       this.banner,
       h("main", {}, 
         h("section", { class: "left" }, h("h2", { class: "offscreen" }, "Program"), ...left),
-        h("section", { class: "right" }, h("h2", { class: "offscreen" }, "Results"), this.notice, ...right)));
+        h("section", { class: "right", id: "results" }, h("h2", { class: "offscreen" }, "Results"), this.notice, ...right)));
   }
 
   private skip(event: Event): void {

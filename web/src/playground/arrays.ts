@@ -80,15 +80,17 @@ function cells(array: ArrayData, heat: Heat, what: string): Cells {
   const data = unpack({ f4: heat.data });
   const [least, most] = [array.min ?? 0, array.max ?? 0];
   const whole = array.shape.reduce((product, extent) => product * extent, 1) === heat.rows * heat.columns;
-  const last = whole ? heat.rows : (array.shape.at(-2) ?? heat.rows);
+  // One long axis is folded into rows.
+  const folded = array.shape.length === 1 && heat.rows > 1;
+  const last = folded ? (heat.rows - 1) * heat.columns : (whole ? heat.rows : (array.shape.at(-2) ?? heat.rows)) - 1;
   return {
     title: what,
-    rows: Array.from({ length: heat.rows }, (_, row) => `row ${row}`),
+    rows: Array.from({ length: heat.rows }, (_, row) => (folded ? `elements from ${row * heat.columns}` : `row ${row}`)),
     steps: Array.from({ length: heat.columns }, (_, column) => column),
-    column: whole ? "column" : "pooled column",
+    column: whole || folded ? "column" : "pooled column",
     value: (row, column) => data[row * heat.columns + column] ?? NaN,
     scale: least < 0 && most > 0 ? "signed" : "linear",
     rowHeight: Math.min(Math.max(Math.floor(160 / heat.rows), 2), 14),
-    ticks: heat.rows > 1 ? [[0.5, "0"], [heat.rows - 0.5, String(last - 1)]] : [],
+    ticks: heat.rows > 1 ? [[0.5, "0"], [heat.rows - 0.5, String(last)]] : [],
   };
 }

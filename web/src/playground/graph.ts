@@ -130,9 +130,13 @@ export class GraphPane extends Pane<GraphData> {
       class: "frame", tabindex: 0, role: "group", keydown: (event) => this.key(event as KeyboardEvent),
       "aria-label": "Graph. Left and right go from op to op, plus and minus zoom, 0 shows all, Shift with arrows moves.",
     }, view.root);
+    const button = (text: string, name: string, act: () => void): HTMLElement =>
+      h("button", { type: "button", class: "small", "aria-label": name, click: act }, text);
+    const zoom = h("div", { class: "zoom" }, button("+", "Larger", () => view.zoom(1.3)), button("−", "Smaller", () => view.zoom(1 / 1.3)),
+      button("fit", "Fit all of it", () => view.fit()));
     clear(this.body);
     clear(this.facts);
-    add(this.body, frame, this.player.root, this.facts);
+    add(this.body, h("div", { class: "graph-frame" }, frame, zoom), this.player.root, this.facts);
     view.draw();
     for (const node of step.nodes) for (const box of view.boxesOf(node)) (box as SVGElement).dataset["node"] = String(node.id);
   }

@@ -98,8 +98,9 @@ export class Training {
     const [rows, columns] = [grid.rows ?? 0, grid.columns ?? 0];
     const data = grid.data && rows * columns ? unpack({ f4: grid.data }) : new Float32Array();
     const [wide, tall] = [SIDE / columns, SIDE / rows];
+    const scores = data.some((value: number) => value < 0 || value > 1); // else they are probabilities
     data.forEach((value: number, at: number) => {
-      context.fillStyle = Number.isFinite(value) ? diverging(2 * value - 1) : colour("bad");
+      context.fillStyle = Number.isFinite(value) ? diverging(scores ? Math.tanh(value / 2) : 2 * value - 1) : colour("bad");
       context.fillRect((at % columns) * wide, Math.floor(at / columns) * tall, wide + 0.5, tall + 0.5);
     });
     const low = grid.low ?? [-1, -1];

@@ -15,7 +15,7 @@ class Card {
   show(found: Variable): void {
     clear(this.root);
     this.root.setAttribute("aria-label", found.name);
-    const type = found.shape ? `${found.dtype ?? ""}[${found.shape.join(", ")}]` : (found.dtype ?? (found.kind === "module" ? "module" : ""));
+    const type = found.kind === "tensor" && found.shape ? `${found.dtype ?? ""}[${found.shape.join(", ")}]` : (found.dtype ?? "");
     const line = found.line;
     add(this.root, h("div", { class: "variable-head" },
       h("h3", {}, found.name), h("span", { class: "note" }, type), found.requires_grad ? h("span", { class: "chip" }, "requires grad") : null,

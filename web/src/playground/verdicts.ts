@@ -55,7 +55,7 @@ export class CheckPane extends Pane<CheckData> {
       h("p", { class: wrong ? "reason" : "fine" }, verdict),
       h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Checked gradients" },
         h("table", {}, h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, ...inputs.map(checked)))),
-      ...inputs.filter((one) => one.text).map((one) => h("p", { class: "note" }, `${one.name}: ${one.text}`)));
+      ...inputs.filter((one) => one.text && !one.passed).map((one) => h("p", { class: "note" }, `${one.name}: ${one.text}`)));
     return true;
   }
 }

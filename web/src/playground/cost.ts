@@ -91,7 +91,7 @@ export class CostPane extends Pane<CostData> {
       const picture = roofline(found, flops, bandwidth);
       picture.addEventListener("pointerover", (event) => this.over(event.target as Element, kernels));
       picture.addEventListener("pointerleave", () => this.around.links.leave());
-      add(this.body, h("div", { class: "roofline-frame" }, picture),
+      add(this.body, h("div", { class: "roofline-frame", tabindex: 0, role: "region", "aria-label": "Roofline" }, picture),
         h("p", { class: "note" }, `The line is what this machine can do at most: ${unit(flops)}flop/s, ${unit(bandwidth)}B/s. A kernel below its slope waits for memory, one below its flat part for the arithmetic.`));
     }
     const total = data.total_seconds ?? kernels.reduce((sum, kernel) => sum + (kernel.seconds ?? 0), 0);

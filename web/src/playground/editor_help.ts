@@ -40,10 +40,11 @@ function source(server: Server): (context: CompletionContext) => Promise<Complet
 
 function offer(found: Completion): Offer {
   const doc = found.doc.length > LONGEST ? `${found.doc.slice(0, LONGEST)}…` : found.doc;
+  const taken = found.signature.startsWith(found.name) ? found.signature.slice(found.name.length) : found.signature;
   return {
     label: found.name,
     type: KINDS[found.type] ?? "text",
-    ...(found.signature ? { detail: found.signature.length > 40 ? `${found.signature.slice(0, 39)}…` : found.signature } : {}),
+    ...(taken ? { detail: taken.length > 40 ? `${taken.slice(0, 39)}…` : taken } : {}),
     ...(doc ? { info: () => h("div", { class: "doc" }, h("code", {}, found.signature), h("pre", {}, doc)) } : {}),
   };
 }

@@ -2,19 +2,27 @@
 
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const WEB = fileURLToPath(new URL(".", import.meta.url));
 const PACKAGE = join(WEB, "..", "src", "glassgrad");
-// The page of runs, and that of a step: where they begin, what they are called, and which libraries they contain.
+// The pages: where they begin, what they are called, and a frame if the page is more than one file.
 const PAGES = [
-  { entry: "src/main.ts", name: "page", out: join(PACKAGE, "report", "page"), libraries: ["uplot"] },
-  { entry: "src/step_main.ts", name: "step", out: join(PACKAGE, "base", "drawing", "step"), libraries: ["@dagrejs/dagre", "@dagrejs/graphlib"] },
+  { entry: "src/main.ts", name: "page", out: join(PACKAGE, "report", "page") },
+  { entry: "src/step_main.ts", name: "step", out: join(PACKAGE, "base", "drawing", "step") },
+  {
+    entry: "src/playground/main.ts",
+    name: "playground",
+    out: join(PACKAGE, "lessons", "playground", "page"),
+    frame: "src/playground/playground.html",
+  },
 ];
 const SOURCES = [
-  ...readdirSync(join(WEB, "src")).map((name) => `src/${name}`),
+  ...readdirSync(join(WEB, "src"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(WEB, join(entry.parentPath, entry.name)).split(sep).join("/")),
   "build.mjs",
   "package-lock.json",
   "package.json",
@@ -41,6 +49,7 @@ async function bundle({ entry, name, out }) {
     charset: "ascii",
     legalComments: "none",
     write: false,
+    metafile: true,
   });
   for (const file of result.outputFiles) {
     const text = file.text.trimEnd();
@@ -48,6 +57,17 @@ async function bundle({ entry, name, out }) {
     const stamped = file.path.endsWith(".js") ? `/* built from web/, sha256 ${digest()}; see LICENSES.txt */\n${text}\n` : `${text}\n`;
     writeFileSync(file.path, stamped);
   }
+  return librariesOf(result.metafile);
+}
+
+/** Packages that are published with another inside. */
+const INSIDE = { "@dagrejs/dagre": ["@dagrejs/graphlib"] };
+
+/** The packages whose code is in a bundle. */
+function librariesOf({ outputs }) {
+  const used = Object.values(outputs).flatMap(({ inputs }) => Object.entries(inputs).filter(([, { bytesInOutput }]) => bytesInOutput));
+  const names = used.map(([path]) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
+  return [...new Set(names.filter(Boolean).flatMap((name) => [name, ...(INSIDE[name] ?? [])]))].sort();
 }
 
 function license(name) {
@@ -58,6 +78,8 @@ function license(name) {
 }
 
 for (const page of PAGES) {
-  await bundle(page);
-  writeFileSync(join(page.out, "LICENSES.txt"), `The page contains these libraries.\n\n${page.libraries.map(license).join("\n\n")}`);
+  mkdirSync(page.out, { recursive: true });
+  const libraries = await bundle(page);
+  if (page.frame) copyFileSync(join(WEB, page.frame), join(page.out, `${page.name}.html`));
+  writeFileSync(join(page.out, "LICENSES.txt"), `The page contains these libraries.\n\n${libraries.map(license).join("\n\n")}`);
 }

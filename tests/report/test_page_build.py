@@ -17,16 +17,22 @@ from glassgrad.base.drawing.frame import escaped
 from glassgrad.report.page import FOLDER, built, html_page
 
 WEB = Path(__file__).parents[2] / "web"
+PACKAGE = Path(glassgrad.__file__).parent
+PLAYGROUND = PACKAGE / "lessons" / "playground" / "page"
 BUILT = [
     *(FOLDER / name for name in ("page.js", "page.css", "LICENSES.txt")),
     *(step_page.FOLDER / name for name in ("step.js", "step.css", "LICENSES.txt")),
+    *(PLAYGROUND / name for name in ("playground.html", "playground.js", "playground.css", "LICENSES.txt")),
 ]
-PACKAGE = Path(glassgrad.__file__).parent
 
 
-@pytest.mark.parametrize("program", [built("page.js"), step_page.built("step.js")], ids=["runs", "step"])
+@pytest.mark.parametrize(
+    "program",
+    [built("page.js"), step_page.built("step.js"), (PLAYGROUND / "playground.js").read_text()],
+    ids=["runs", "step", "playground"],
+)
 def test_the_built_program_has_the_hash_of_its_sources(program: str) -> None:
-    names = [f"src/{path.name}" for path in (WEB / "src").iterdir()]
+    names = [path.relative_to(WEB).as_posix() for path in (WEB / "src").rglob("*") if path.is_file()]
     names += ["build.mjs", "package-lock.json", "package.json", "tsconfig.json"]
     found = hashlib.sha256()
     for name in sorted(names):

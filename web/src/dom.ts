@@ -29,6 +29,16 @@ export function clear(element: Node): void {
   while (element.firstChild) element.removeChild(element.firstChild);
 }
 
+type Attributes = Record<string, string | number>;
+
+/** An element of a picture. */
+export function s(tag: string, attributes: Attributes, ...children: (Node | string)[]): SVGElement {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
 let count = 0;
 export function freshId(stem: string): string {
   count += 1;

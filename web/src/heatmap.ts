@@ -16,6 +16,8 @@ export interface Cells {
   ticks?: [number, string][];
   unit?: (value: number) => string;
   low?: number;
+  /** What a column is called; "step" where nothing is given. */
+  column?: string;
 }
 
 const FONT = "11px system-ui, sans-serif";
@@ -65,7 +67,7 @@ export class HeatMap {
     this.range();
     this.host.setAttribute(
       "aria-label",
-      `Map of ${cells.title}: ${cells.rows.length} rows, ${cells.steps.length} steps from ` +
+      `Map of ${cells.title}: ${cells.rows.length} rows, ${cells.steps.length} ${cells.column ?? "step"}s from ` +
         `${whole(cells.steps[0] ?? 0)} to ${whole(cells.steps[cells.steps.length - 1] ?? 0)}, ` +
         `from ${short(this.low)} to ${short(this.high)}. Arrow keys read cells, Enter chooses one.`,
     );
@@ -224,7 +226,7 @@ export class HeatMap {
     this.column = Math.min(Math.max(column, 0), cells.steps.length - 1);
     const value = cells.value(this.row, this.column);
     const text = Number.isNaN(value) ? "not known" : cells.unit ? cells.unit(value) : short(value);
-    this.readout.textContent = `step ${whole(cells.steps[this.column] ?? 0)}  ·  ${cells.rows[this.row] ?? ""}  ·  ${text}`;
+    this.readout.textContent = `${cells.column ?? "step"} ${whole(cells.steps[this.column] ?? 0)}  ·  ${cells.rows[this.row] ?? ""}  ·  ${text}`;
     this.draw();
     if (picked) this.pick(this.row, this.column);
   }

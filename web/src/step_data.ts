@@ -74,6 +74,8 @@ export interface StepData {
   notes?: string[];
   tables?: Table[];
   cost?: string;
+  /** The order of the backward pass; where nothing is given, that of the nodes turned round. */
+  backward?: number[];
 }
 
 export interface Node extends PlainNode {
@@ -126,7 +128,7 @@ export class Step {
     });
     const ops = this.nodes.filter((node) => !isLeaf(node));
     const early = ops.filter((node) => !node.late).map((node) => node.id);
-    const graded = early.filter((id) => this.nodes[id]?.gradient).reverse();
+    const graded = data.backward ?? early.filter((id) => this.nodes[id]?.gradient).reverse();
     const late = ops.filter((node) => node.late).map((node) => node.id);
     this.moments = [
       ...early.map((node) => ({ node, phase: "forward" as const })),

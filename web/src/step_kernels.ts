@@ -90,7 +90,7 @@ export function micro(seconds: number): string {
   return seconds < 1 ? `${(seconds * 1e3).toPrecision(3)} ms` : duration(seconds);
 }
 
-function unit(value: number): string {
+export function unit(value: number): string {
   for (const name of ["", " k", " M", " G"]) {
     if (value < 1000) return `${Number(value.toPrecision(3))}${name}`;
     value /= 1000;

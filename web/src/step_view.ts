@@ -1,6 +1,6 @@
 // The picture of a step: boxes and wires as SVG, moved and zoomed with wheel, fingers and keys.
 
-import { clear } from "./dom";
+import { clear, s } from "./dom";
 import type { Box, Layouts, Level } from "./step_layout";
 import type { Node, Step } from "./step_data";
 
@@ -8,15 +8,6 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /** Text is not drawn below this share of its size: nobody could read it, and it takes longest to draw. */
 const READABLE = 0.3;
-
-type Attributes = Record<string, string | number>;
-
-function s(tag: string, attributes: Attributes, ...children: (globalThis.Node | string)[]): SVGElement {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  element.append(...children);
-  return element;
-}
 
 /** The look of a box, besides its kind. */
 export interface Paint {
@@ -163,6 +154,16 @@ export class View {
   pan(x: number, y: number): void {
     this.x += x;
     this.y += y;
+    this.apply();
+  }
+
+  /** The position and the scale, for a view that replaces this one. */
+  get place(): { x: number; y: number; scale: number } {
+    return { x: this.x, y: this.y, scale: this.scale };
+  }
+
+  put(place: { x: number; y: number; scale: number }): void {
+    Object.assign(this, place);
     this.apply();
   }
 

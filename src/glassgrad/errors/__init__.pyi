@@ -213,6 +213,8 @@ from glassgrad.errors.files import EVAL_NO_DATA as EVAL_NO_DATA
 from glassgrad.errors.files import EXPORT_ENDING as EXPORT_ENDING
 from glassgrad.errors.files import EXPORT_ITSELF as EXPORT_ITSELF
 from glassgrad.errors.files import EXPORT_NOT_WRITTEN as EXPORT_NOT_WRITTEN
+from glassgrad.errors.files import EXPORT_NO_STEP as EXPORT_NO_STEP
+from glassgrad.errors.files import EXPORT_TRAINING as EXPORT_TRAINING
 from glassgrad.errors.files import FILE_BINARY as FILE_BINARY
 from glassgrad.errors.files import FILE_DIRECTORY as FILE_DIRECTORY
 from glassgrad.errors.files import FILE_MISSING as FILE_MISSING
@@ -344,6 +346,15 @@ from glassgrad.errors.lessons import LESSON_SEVERAL as LESSON_SEVERAL
 from glassgrad.errors.lessons import LESSON_UNKNOWN as LESSON_UNKNOWN
 from glassgrad.errors.lessons import LESSON_WHICH as LESSON_WHICH
 from glassgrad.errors.lessons import NOTEBOOK_NAME as NOTEBOOK_NAME
+from glassgrad.errors.lessons import PLAYGROUND_CLOSED as PLAYGROUND_CLOSED
+from glassgrad.errors.lessons import PLAYGROUND_EXAMPLE as PLAYGROUND_EXAMPLE
+from glassgrad.errors.lessons import PLAYGROUND_EXPORT as PLAYGROUND_EXPORT
+from glassgrad.errors.lessons import PLAYGROUND_FILE as PLAYGROUND_FILE
+from glassgrad.errors.lessons import PLAYGROUND_NOT_AGAIN as PLAYGROUND_NOT_AGAIN
+from glassgrad.errors.lessons import PLAYGROUND_NO_RESULT as PLAYGROUND_NO_RESULT
+from glassgrad.errors.lessons import PLAYGROUND_PANE as PLAYGROUND_PANE
+from glassgrad.errors.lessons import PLAYGROUND_REQUEST as PLAYGROUND_REQUEST
+from glassgrad.errors.lessons import PLAYGROUND_TOO_LONG as PLAYGROUND_TOO_LONG
 from glassgrad.errors.lessons import QUIZ_COUNT as QUIZ_COUNT
 from glassgrad.errors.lessons import QUIZ_EMPTY as QUIZ_EMPTY
 from glassgrad.errors.manual import MANUAL_BACKWARD_FIRST as MANUAL_BACKWARD_FIRST

@@ -137,7 +137,7 @@ def test_what_an_installation_can_ask_for_is_explained() -> None:
     extras = re.findall(
         r"^(\w+) = \[", text.partition("[project.optional-dependencies]")[2].partition("\n[")[0], re.MULTILINE
     )
-    assert len(extras) <= 6
+    assert len(extras) <= 7
     assert [name for name in extras if f"(extra `{name}`)" not in page] == []
 
 

@@ -113,9 +113,12 @@ def test_something_always_remains_a_cause() -> None:
     assert all(one.because in causes for one in found if one.because)
 
 
-def test_a_finding_worth_knowing_explains_nothing() -> None:
+def test_a_finding_worth_knowing_stands_first_if_it_explains_a_symptom() -> None:
     rows = Finding("dead units", "info", "", ""), Finding("loss does not fall", "warning", "", "")
-    assert [one.because for one in ranked(rows)] == ["", ""]
+    told = [(one.rule, one.because) for one in ranked(rows)]
+    assert told == [("dead units", ""), ("loss does not fall", "dead units")]
+    alone = ranked((rows[0], Finding("data not shuffled", "warning", "", "")))
+    assert [one.rule for one in alone] == ["data not shuffled", "dead units"]
 
 
 def test_the_report_has_one_line_for_what_follows(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def _evaluating(run: Run) -> Iterator[Seen]:
 def _validated_in_training(run: Run) -> Iterator[Seen]:
     found = run.calls.training
     each = len({step for step, _ in found}) > PART_OF_STEP * max(run.calls.steps, 1)
-    if found and not (each and run.calls.steps >= 20):
+    if found and not (each and run.parts.against):
         where = line_of(found[0][1])
         names = ", ".join(run.setup.stochastic[:3])
         what = f"the model was called without gradients in training mode{_at(where)}: {names} behave as in training"

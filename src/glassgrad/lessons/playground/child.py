@@ -248,7 +248,7 @@ def main() -> None:
     """Move the pipes away from the numbers that a program knows, and serve."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
     control = os.fdopen(os.dup(0), encoding="utf-8")
-    nothing = os.open(os.devnull, os.O_RDWR)
+    nothing = os.open(os.devnull, os.O_RDWR | getattr(os, "O_BINARY", 0))
     for number in range(3):
         os.dup2(nothing, number)
     os.environ.setdefault("MPLBACKEND", "Agg")

@@ -119,7 +119,7 @@ def judge_here(number: int, text: str) -> None:
     verdict: Mapping[str, object]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"exercise_{number:02}.py"
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline="\n")
         try:
             outcomes = list(judge(chosen, load(path)))
         except LoadError as error:

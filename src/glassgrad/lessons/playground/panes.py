@@ -222,7 +222,7 @@ class Panes:
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "playground.py"
-            path.write_text(self.ran.program.text, encoding="utf-8")
+            path.write_text(self.ran.program.text, encoding="utf-8", newline="\n")
             watched: list[Watched] = []
             provenance.resolve.cache_clear()  # Python calls the code of both files equal
             if self.trains:

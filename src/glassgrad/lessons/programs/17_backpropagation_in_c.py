@@ -53,7 +53,7 @@ print(step.source)
 
 folder = Path(tempfile.mkdtemp())
 files = step.export_c(folder)
-text = (folder / "step.c").read_text()
+text = (folder / "step.c").read_text(encoding="utf-8")
 body = text[text.index("int step_run(") :].split("\n}\n")[0]
 calls = [
     (name, words.split())

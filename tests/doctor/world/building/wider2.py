@@ -43,50 +43,6 @@ for step in range(100):
     loss.backward()
     optimizer.step()
 """, (('{"model." + name: value', "{name: value"),), source="https://github.com/pytorch/examples/issues/1029"),
-    Program("the generator makes the critic's score small", (
-        "sign of the loss turned",
-        "generator helps its judge",
-    ), """
-real = torch.randn(512, 2) * 0.3 + 2.0
-G = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
-D = nn.Sequential(nn.Linear(2, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
-g_optimizer = torch.optim.RMSprop(G.parameters(), lr=5e-4)
-d_optimizer = torch.optim.RMSprop(D.parameters(), lr=5e-4)
-for step in range(150):
-    images = real[torch.randint(0, 512, (64,))]
-    fake = G(torch.randn(64, 4))
-    d_loss = D(fake.detach()).mean() - D(images).mean()
-    d_optimizer.zero_grad()
-    d_loss.backward()
-    d_optimizer.step()
-    with torch.no_grad():
-        for p in D.parameters():
-            p.clamp_(-0.05, 0.05)
-    g_loss = D(G(torch.randn(64, 4))).mean()  #!
-    g_optimizer.zero_grad()
-    g_loss.backward()
-    g_optimizer.step()
-""", (("g_loss = D(G", "g_loss = -D(G"),), source="https://github.com/Zeleni9/pytorch-wgan/pull/53"),
-    Program("a knowledge base whose first entity is the padding", ("padding index is a token",), """
-facts = torch.stack([torch.randint(0, 12, (400,)), torch.randint(0, 4, (400,))], 1)
-tail = (facts[:, 0] + 3 * facts[:, 1]) % 12
-class Links(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.entity = nn.Embedding(12, 16)
-        self.relation = nn.Embedding(4, 16, padding_idx=0)  #!
-        self.mix = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 12))
-    def forward(self, head, relation):
-        return self.mix(torch.cat([self.entity(head), self.relation(relation)], 1))
-links = Links()
-adam = torch.optim.Adam(links.parameters(), lr=3e-3)
-for step in range(150):
-    rows = torch.randint(0, 400, (40,))
-    loss = F.cross_entropy(links(facts[rows, 0], facts[rows, 1]), tail[rows])
-    adam.zero_grad()
-    loss.backward()
-    adam.step()
-""", ((", padding_idx=0", ""),), source="https://github.com/ibalazevic/TuckER/issues/17"),
     Program("weights drawn from a normal of deviation 1", (
         "initial weights out of the usual",
         "saturated",
@@ -117,24 +73,6 @@ for epoch in range(12):
         optimizer.step()
 """, (("nn.init.normal_(layer.weight)", "nn.init.xavier_normal_(layer.weight)"),),
         source="https://pytorch.org/docs/stable/nn.init.html"),
-    Program("a rate of 1e-5 for plain gradient descent", ("rate unfit for the weights",), """
-x = torch.randn(500, 10)
-y = (x[:, 0] + x[:, 1] * x[:, 2] > 0).long()
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc1, self.fc2, self.fc3 = nn.Linear(10, 64), nn.Linear(64, 64), nn.Linear(64, 2)
-    def forward(self, x):
-        return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x)))))
-net = Net()
-optimizer = torch.optim.SGD(net.parameters(), lr=1e-5)  #!
-for epoch in range(20):
-    for at in range(0, 500, 25):
-        loss = F.cross_entropy(net(x[at:at + 25]), y[at:at + 25])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-""", (("lr=1e-5", "lr=0.05"),), source="https://taourl.com/read-2391810.html"),
     Program("the first batch of a loader made anew", ("same batch in each step",), """
 from torch.utils.data import DataLoader, TensorDataset
 x = torch.randn(512, 8)
@@ -416,32 +354,4 @@ for step in range(120):
     optimizer.step()
 """, (("F.softmax(energy, dim=-1) * self.scaling", "F.softmax(energy * self.scaling, dim=-1)"),),
         source="https://github.com/FrancescoSaverioZuppichini/ViT/issues/2"),
-    Program("the adversarial part of a generator's loss detached", (
-        "loss term detached",
-        "adversarial term detached",
-        "gradient cut in the loss",
-    ), """
-image = torch.randn(256, 8)
-echo = torch.tanh(image @ torch.randn(8, 6))
-G = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 6))
-D = nn.Sequential(nn.Linear(14, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
-opt_g, opt_d = torch.optim.Adam(G.parameters(), lr=1e-3), torch.optim.Adam(D.parameters(), lr=1e-3)
-for step in range(150):
-    rows = torch.randint(0, 256, (32,))
-    f, real = image[rows], echo[rows]
-    fake = G(f)
-    opt_d.zero_grad()
-    d_real, d_fake = D(torch.cat([real, f], 1)), D(torch.cat([fake.detach(), f], 1))
-    d_loss = F.mse_loss(d_real, torch.ones(32, 1)) + F.mse_loss(d_fake, torch.zeros(32, 1))
-    d_loss.backward()
-    opt_d.step()
-    opt_g.zero_grad()
-    d_fake2 = D(torch.cat([fake.detach(), f], 1))  #!
-    g_loss1 = F.mse_loss(d_fake2, torch.ones(32, 1))
-    g_loss2 = F.l1_loss(fake, real)
-    g_loss = g_loss1 + 10 * g_loss2  #!
-    g_loss.backward()
-    opt_g.step()
-""", (("d_fake2 = D(torch.cat([fake.detach(), f], 1))", "d_fake2 = D(torch.cat([fake, f], 1))"),),
-        source="https://github.com/nikhilsinghmus/image2reverb/issues/37"),
 )  # fmt: skip  # scripts

@@ -93,5 +93,5 @@ def test_archives_hold_what_they_need(tmp_path: Path) -> None:
     assert not [name for name in inside if name.startswith(("tests", "tools", "docs"))]
     shown = zipfile.ZipFile(wheel).read(f"glassgrad-{gg.__version__}.dist-info/METADATA").decode().partition("\n\n")[2]
     assert shown.startswith("# glassgrad\n")
-    assert "| learn how backpropagation works | sixteen lessons: `glassgrad lesson`, `glassgrad exercise` |" in shown
+    assert "| learn how backpropagation works | seventeen lessons: `glassgrad lesson`, `glassgrad exercise` |" in shown
     assert re.findall(r"\]\((?!https?:)[^)]*\)", shown) == [], "they lead nowhere outside of the repository"

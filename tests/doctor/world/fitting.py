@@ -54,7 +54,7 @@ price = 250000 + 80000 * x[:, :1]
 for step in range(120):
     part = torch.randint(0, 400, (40,))
     loss = F.mse_loss(net(x[part]), price[part])  #!
-""" + _STEP, (("price = 250000 + 80000 * x[:, :1]", "price = x[:, :1]"),)),
+""" + _STEP, (("price = 250000 + 80000 * x[:, :1]", "price = 2 * x[:, :1]"),)),
     Program("returns that are all large", ("returns without scale",), _DATA + """
 policy = nn.Sequential(nn.Linear(5, 24), nn.Tanh(), nn.Linear(24, 3))
 adam = torch.optim.Adam(policy.parameters(), lr=3e-3)

@@ -49,10 +49,7 @@ WANTED = {
 NEW = (
     "bootstrapped targets that get gradients",
     "the dice coefficient itself is minimised",
-    "the hardest negative is the masked diagonal",
-    "values of shape (N, 1) taken from returns",
     "a checkpoint of which no name fits",
-    "a knowledge base whose first entity is the padding",
     "sequences of one step for an LSTM",
     "what is to be predicted stands among the columns",
     "a warm-up that begins at nothing and counts epochs",

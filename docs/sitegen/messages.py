@@ -35,7 +35,7 @@ def page() -> str:
     parts = [f"{WIDE}# Messages", head]
     for heading, own in listed:
         rows = "".join(
-            f"<tr><td><code>{name}</code><div class='aliases'>{message.kind.__name__}</div></td>"
+            f"<tr><td><code>{name.replace('_', '_<wbr>')}</code><div class='aliases'>{message.kind.__name__}</div></td>"
             f"<td class='message'>{text_of(message)}</td></tr>"
             for name, message in own
         )

@@ -88,9 +88,11 @@ class Parts:
         dropouts: (module, probability, the user's line) of dropouts that leave nearly nothing.
         copies: (variable, the user's line) of copies of the model that still have its first weights.
         bad: (op, the user's line) of the first loss whose target or weight is not finite.
+        stale: (variable, normalisation, the user's line) of copies of which only the parameters follow the model.
         mixed: (class of a layer, the user's line that makes it) if an output depends on other examples of the batch;
             both may be empty.
         sizes: (step, deviation) of the inputs.
+        beside: (mean, deviation) of the inputs in training, and of those in passes without gradients.
         gains: (matrix, its deviation times the root of the number of its inputs) when training begins.
         drawn_at: the user's line that draws weights.
         unloaded: (the user's line, number of weights) of loads of which no name fitted.
@@ -134,9 +136,11 @@ class Parts:
     held_calls: int = 0
     dropouts: tuple[tuple[str, float, str], ...] = ()
     copies: tuple[tuple[str, str], ...] = ()
+    stale: tuple[tuple[str, str, str], ...] = ()
     bad: tuple[str, str] | None = None
     mixed: tuple[str, str] | None = None
     sizes: tuple[tuple[int, float], ...] = ()
+    beside: tuple[tuple[float, float], tuple[float, float]] | None = None
     gains: tuple[tuple[str, float], ...] = ()
     drawn_at: str = ""
     unloaded: tuple[tuple[str, int], ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from glassgrad.doctor.reading.iterations import Event, trainings
 from glassgrad.doctor.reading.names import last, named
@@ -356,6 +357,16 @@ def _from_images(program: Program, node: ast.expr | None, depth: int = 0) -> boo
     return _from_images(program, operand, depth + 1)
 
 
+_BACKWARDS = (
+    "is, for the backward direction, the state after a single step: it has read the last place only; its final state "
+    "stands at the first place, and in h_n"
+)
+
+
+def _cut(node: ast.Slice) -> str:
+    return "part" if node.lower is not None or node.upper is not None else "all"
+
+
 @reads("sequence read at its beginning")
 def _first_state(program: Program) -> Iterator[Spot]:
     """Find what is read of a recurrent layer's outputs: the first place, or one example of the batch."""
@@ -364,14 +375,20 @@ def _first_state(program: Program) -> Iterator[Spot]:
             continue
         made = _outputs(program, node.value)
         found = layer(program, made.func) if made is not None else None
-        if found is None or found.name not in RECURRENT or constant(argument(found.call, "bidirectional")) is True:
+        if found is None or found.name not in RECURRENT:
             continue
+        both = constant(argument(found.call, "bidirectional")) is True
         first = constant(argument(found.call, "batch_first")) is True
         if not first and is_given(found.call, "batch_first"):
             continue
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        places = [constant(one) if not isinstance(one, ast.Slice) else "all" for one in parts]
-        if places[:2] == ["all", 0] if first else places == [0]:
+        places = [constant(one) if not isinstance(one, ast.Slice) else _cut(one) for one in parts]
+        if both:
+            if places == (["all", -1] if first else [-1]) or places == (
+                ["all", -1, "all"] if first else [-1, "all", "all"]
+            ):
+                yield spot(node, found.call, text=shown(node), what=_BACKWARDS, remedy="torch.cat([h[-2], h[-1]], 1)")
+        elif places[:2] == ["all", 0] if first else places == [0]:
             what, remedy = (
                 "is the state before the sequence has been read",
                 "outputs[:, -1]" if first else "outputs[-1]",
@@ -391,6 +408,30 @@ def _outputs(program: Program, name: ast.Name) -> ast.Call | None:
     elif bound is None or bound.item != 0:
         return None
     return value if isinstance(value, ast.Call) else None
+
+
+@reads("random initial state")
+def _drawn_state(program: Program) -> Iterator[Spot]:
+    """Find a recurrent layer that a `forward` gives a state drawn anew, in evaluation too."""
+    for call in program.calls:
+        found = layer(program, call.func) if inside(program, call, "forward") and len(call.args) == 2 else None
+        if found is None or found.name not in RECURRENT:
+            continue
+        state = call.args[1]
+        bound = [
+            one.value for one in map(program.bound, _variables(state)) if one is not None and one.value is not None
+        ]
+        drawn = [one for given in (state, *bound) for one in ast.walk(given) if _draws(program, one)]
+        if drawn:
+            yield spot(drawn[0], call, text=shown(drawn[0]), layer=shown(call.func))
+
+
+def _variables(node: ast.expr) -> list[ast.Name]:
+    return [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+
+
+def _draws(program: Program, node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and library_name(program, node) in {"randn", "rand", "randn_like", "rand_like"}
 
 
 # --- formulas ---

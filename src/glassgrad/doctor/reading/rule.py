@@ -13,6 +13,7 @@ from pathlib import Path
 from glassgrad import errors
 from glassgrad.doctor.reading.program import Program
 
+_FILES = "reading.toml", "reading_runs.toml"
 SEVERITIES = "error", "warning", "info"
 Node = ast.expr | ast.stmt
 
@@ -77,7 +78,8 @@ def name_of(title: str) -> str:
 @functools.cache
 def words() -> dict[str, Words]:
     """Return the words of all rules by their titles."""
-    text = Path(errors.__file__).with_name("reading.toml").read_text(encoding="utf-8")
+    folder = Path(errors.__file__)
+    text = "\n".join(folder.with_name(name).read_text(encoding="utf-8") for name in _FILES)
     return {
         title: Words(
             str(entry["severity"]),

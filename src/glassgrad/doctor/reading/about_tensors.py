@@ -384,9 +384,7 @@ def _first_state(program: Program) -> Iterator[Spot]:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         places = [constant(one) if not isinstance(one, ast.Slice) else _cut(one) for one in parts]
         if both:
-            if places == (["all", -1] if first else [-1]) or places == (
-                ["all", -1, "all"] if first else [-1, "all", "all"]
-            ):
+            if places in (["all", -1] if first else [-1], ["all", -1, "all"] if first else [-1, "all", "all"]):
                 yield spot(node, found.call, text=shown(node), what=_BACKWARDS, remedy="torch.cat([h[-2], h[-1]], 1)")
         elif places[:2] == ["all", 0] if first else places == [0]:
             what, remedy = (

@@ -40,7 +40,7 @@ def spot(node: Node, *also: Node, **facts: str) -> Spot:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a rule in `errors/reading.toml`.
+    """The words of a rule in `errors/reading.toml` or `errors/reading_runs.toml`.
 
     `confirmed` are the titles of findings of a run that say the same.
     """

@@ -231,7 +231,7 @@ def _divided_mean(run: Run) -> Iterator[Seen]:
         if op is None or op.shape != () or len(tracked) != 1 or op.name not in {"divide", "multiply", "negative"}:
             return
         before = graph.made_by(tracked[0])
-        if op.name == "divide" and op.factor == batch[0] and before is not None and _averages(before):
+        if op.name == "divide" and op.factor == batch[0] and before is not None and _averages(graph, before):
             what = (
                 f"{_line(before)} is a mean over the batch of {batch[0]:g} already, and {_line(op)} divides it by the "
                 "size of the batch once more"
@@ -245,9 +245,11 @@ def _pairs_of(sequence: str) -> set[str]:
     return {sequence[at : at + size] for size in (2, 3) for at in range(len(sequence))}
 
 
-def _averages(op: Op) -> bool:
-    """Tell whether an op is the mean of everything."""
-    return op.shape == () and op.name == "mean"
+def _averages(graph: Graph, op: Op) -> bool:
+    """Tell whether an op is the mean of everything: itself, or a sum divided by the number of its terms."""
+    terms = graph.made_by(op.parents[0]) if op.name == "divide" and op.parents else None
+    shape = terms.shapes[0] if terms is not None and terms.name == "sum" and terms.shapes else None
+    return op.shape == () and (op.name == "mean" or (shape is not None and op.factor == math.prod(shape)))
 
 
 @warning(

@@ -363,6 +363,14 @@ _BACKWARDS = (
 )
 
 
+def _reads(program: Program, name: ast.Name) -> int:
+    """Return how often the function around reads a variable."""
+    around = program.function(name) or program.tree
+    return sum(
+        isinstance(one, ast.Name) and one.id == name.id and isinstance(one.ctx, ast.Load) for one in ast.walk(around)
+    )
+
+
 def _cut(node: ast.Slice) -> str:
     return "part" if node.lower is not None or node.upper is not None else "all"
 
@@ -384,7 +392,8 @@ def _first_state(program: Program) -> Iterator[Spot]:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         places = [constant(one) if not isinstance(one, ast.Slice) else _cut(one) for one in parts]
         if both:
-            if places in (["all", -1] if first else [-1], ["all", -1, "all"] if first else [-1, "all", "all"]):
+            wanted = ["all", -1] if first else [-1]
+            if places in (wanted, [*wanted, "all"]) and _reads(program, node.value) == 1:
                 yield spot(node, found.call, text=shown(node), what=_BACKWARDS, remedy="torch.cat([h[-2], h[-1]], 1)")
         elif places[:2] == ["all", 0] if first else places == [0]:
             what, remedy = (
@@ -466,22 +475,6 @@ def _exponent(program: Program, node: ast.expr | None) -> str:
         return shown(operand, 40)
     shifted = held is not None and isinstance(held, ast.BinOp) and "max" in ast.unparse(held)
     return "" if held is None or operand is None or shifted else shown(operand, 40)
-
-
-@reads("comparison with NaN")
-def _equal_nan(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
-            for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
-                if _is_nan(program, one):
-                    yield spot(node, text=shown(node), remedy=f"{shown(other, 40)}.isnan()")
-                    break
-
-
-def _is_nan(program: Program, node: ast.expr) -> bool:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
-        return str(constant(node.args[0])).lower() == "nan"
-    return program.names.full(node) in {"math.nan", "numpy.nan", "torch.nan", "numpy.NaN"}
 
 
 @reads("checkpoint without use_reentrant")

@@ -168,3 +168,41 @@ def test_a_closure_that_is_called_several_times_uses_its_gradients() -> None:
         for _ in range(15):
             optimizer.step(closure)
     assert "gradients never used" not in [one.rule for one in seen.findings]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_targets_two_places_ahead_are_told(again: bool) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.out = nn.Embedding(30, 8), nn.Linear(8, 30)
+
+        def forward(self, ids: Any) -> Any:
+            return self.out(self.embed(ids))
+
+    model, book = Model(), gg.randint(0, 30, (20, 12))
+
+    def loss_of() -> Any:
+        ids, labels = (book[:, :-1], book[:, 1:]) if again else (book, book)
+        return F.cross_entropy(model(ids)[:, :-1].reshape(-1, 30), labels[:, 1:].reshape(-1))
+
+    assert ("targets shifted twice" in titles(model, loss_of)) == again
+
+
+@pytest.mark.parametrize("faulty", [True, False])
+def test_a_column_of_losses_under_a_row_of_masks_is_told(faulty: bool) -> None:
+    model, x, mask = nn.Linear(6, 3), gg.randn(24, 6), (gg.rand(24) > 0.3) * 1.0
+    picked = gg.randint(0, 3, (24, 1))
+
+    def loss_of() -> Any:
+        one = -F.log_softmax(model(x), 1).gather(1, picked)
+        return ((one if faulty else one.squeeze(1)) * mask).mean()
+
+    assert ("broadcast in the loss" in titles(model, loss_of)) == faulty
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_mask_behind_the_mean_is_told(reduction: str) -> None:
+    model, x, y, mask = nn.Linear(6, 3), gg.randn(24, 6), gg.randint(0, 3, (24,)), (gg.rand(24) > 0.3) * 1.0
+    found = titles(model, lambda: (F.cross_entropy(model(x), y, reduction=reduction) * mask).sum() / mask.sum())
+    assert ("averaged before it is weighted" in found) == (reduction == "mean")

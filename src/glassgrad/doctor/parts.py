@@ -99,6 +99,7 @@ class Parts:
         pads: (embedding, index) of an embedding whose padding index comes among the others; `pads_at`: the line that
             makes it.
         repeats: whether each output can read its target off its own input.
+        twice: whether the target of each place is the token two places ahead.
         strays: whether the loss passes through parameters that no optimizer has, such as those of a target network.
         twin: whether another model of the same weights exists, such as a target network.
         scales: (step, size) of the targets of an error, which move if a model makes them.
@@ -147,6 +148,7 @@ class Parts:
     pads: tuple[str, int] | None = None
     pads_at: str = ""
     repeats: bool = False
+    twice: bool = False
     strays: bool = False
     twin: bool = False
     scales: tuple[tuple[int, float], ...] = ()

@@ -321,6 +321,7 @@ class Structure:
             copies=() if self._copies is None else tuple(self._copies.found(self._files)),
             bad=self._bad,
             mixed=self._mixed() if self._mixing.mixed else None,
+            twice=self.tokens.twice > 1,
             sizes=tuple(self._drift.sizes),
             beside=self._drift.beside(),
             stale=() if self._copies is None else tuple(self._copies.stale(self._files)),

@@ -83,6 +83,8 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "advantage with gradients": (*_LOSS, *_WILD),
     "held-out inputs of another scale": ("overfitting",),
     "random initial state": _LOSS,
+    "targets shifted twice": (*_LOSS, *_APART),
+    "augmentation in validation": ("overfitting",),
     "validation trains as well": ("validated on training data", "overfitting"),
     "examples mixed": (*_LOSS, *_APART, "overfitting"),
     "padding index is a token": (*_LOSS, *_NOTHING, "padding contributes"),

@@ -13,13 +13,15 @@ from glassgrad.doctor.run import Run
 
 CHANGED = 20.0
 """The ratio of the sizes of inputs at the beginning and the end of a run, that no data set has."""
-OTHER, SHIFTED = 3.0, 5.0
-"""The ratio of the deviations of inputs in training and in validation, and the distance of their means in deviations:
+OTHER, SHIFTED = 5.0, 4.0
+"""The ratio of the deviations of inputs in training and in validation, and the distance of their means in deviations
+of training:
 no split of one data set, and no extrapolation that is meant, goes so far."""
 LARGE, SMALL = 4.0, 0.02
 """The deviation of weights times the root of the number of inputs: 0.6 for linear layers, 1.4 for kaiming_normal_."""
 MOSTLY = 0.5
 _RESHAPES = words("reshape view flatten")
+_REDUCTIONS = words("mean sum amax amin max min std var norm prod logsumexp")
 
 
 def _at(line: str) -> str:
@@ -52,7 +54,17 @@ def _along_the_batch(run: Run) -> tuple[str, str] | None:
     for op in run.graph.ops if run.graph is not None else ():
         if op.axis == 0 and op.shapes and op.shapes[0] and op.shapes[0][0] in batch:
             return op.name, op.where
-    return _added_by_place(run, batch) or _cut_anew(run, batch)
+    return _added_by_place(run, batch) or _cut_anew(run, batch) or _reduced_away(run, batch)
+
+
+def _reduced_away(run: Run, batch: list[float]) -> tuple[str, str] | None:
+    """Return the first op within the model that makes one number of all examples."""
+    graph = run.graph
+    for op in graph.ops[: graph.last_parameter] if graph is not None else ():
+        before = op.shapes[0] if op.shapes else None
+        if op.name in _REDUCTIONS and before and before[0] in batch and (not op.shape or op.shape[0] not in batch):
+            return op.name, op.where
+    return None
 
 
 def _added_by_place(run: Run, batch: list[float]) -> tuple[str, str] | None:
@@ -110,7 +122,7 @@ def _beside(run: Run) -> Iterator[Seen]:
     if not min(size, held_size) > 0:
         return
     ratio = max(size, held_size) / min(size, held_size)
-    apart = abs(held_mean - mean) / min(size, held_size)
+    apart = abs(held_mean - mean) / size
     if ratio > OTHER or apart > SHIFTED:
         where = run.calls.line("held")
         what = (
@@ -147,6 +159,21 @@ def _repeats(run: Run) -> Iterator[Seen]:
         what = (
             f"the target at each place is the token that enters the model{_at(where)} at the same place, so it need "
             "only repeat it"
+        )
+        yield Seen(what, where)
+
+
+@error(
+    "targets shifted twice",
+    "Shift once: in the data or in the loss.",
+    "loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())  # labels are shifted already",
+)
+def _twice(run: Run) -> Iterator[Seen]:
+    if run.parts.twice:
+        where = run.calls.line("loss")
+        what = (
+            f"the target of each place{f' at {where}' if where else ''} is the token two places ahead: data and loss both "
+            "shift it, and the next token is never asked for"
         )
         yield Seen(what, where)
 

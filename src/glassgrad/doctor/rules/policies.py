@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Graph, Op
+from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
 from glassgrad.doctor.rules.targets import LOGS, compared
 from glassgrad.doctor.run import Run
 
+_AVERAGES = words("mean sum multiply divide cross_entropy nll_loss mse_loss binary_cross_entropy_with_logits")
 ONE_SIDED, HIGH = 2.0, 20.0
 """Weights of log-probabilities: |mean| / deviation, and the size, above which only their common part is learnt."""
 
@@ -116,8 +118,8 @@ def _picks(graph: Graph, number: int) -> bool:
 def _mean_first(run: Run) -> Iterator[Seen]:
     graph = run.graph
     for op, maker, weights in compared(graph):
-        scalar = () in op.shapes[:2] and maker.shape == () and maker.name in {"mean", "sum", "multiply", "divide"}
-        each = len(weights.shape) == 1 and weights.shape[0] > 3 and op.shape == weights.shape
+        scalar = () in op.shapes[:2] and maker.shape == () and maker.name in _AVERAGES
+        each = len(weights.shape) > 0 and weights.shape[0] > 3 and op.shape == weights.shape
         before = graph is not None and maker.parents and maker.parents[0] >= 0
         if op.name == "multiply" and scalar and each and before:
             what = (

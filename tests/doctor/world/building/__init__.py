@@ -21,8 +21,9 @@ from tests.doctor.world.building import (
     wider4,
     wider5,
     wider6,
+    wider7,
 )
 
-_FILES = modules, losses, loops, data, sequences, players, wider1, wider2, wider3, wider4, wider5, wider6
+_FILES = modules, losses, loops, data, sequences, players, wider1, wider2, wider3, wider4, wider5, wider6, wider7
 PROGRAMS = tuple(chain.from_iterable(one.PROGRAMS for one in _FILES))
-WIDER = tuple(chain.from_iterable(one.PROGRAMS for one in (wider1, wider2, wider3, wider4, wider5, wider6)))
+WIDER = tuple(chain.from_iterable(one.PROGRAMS for one in (wider1, wider2, wider3, wider4, wider5, wider6, wider7)))

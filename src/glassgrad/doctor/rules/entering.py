@@ -172,8 +172,8 @@ def _twice(run: Run) -> Iterator[Seen]:
     if run.parts.twice:
         where = run.calls.line("loss")
         what = (
-            f"the target of each place{f' at {where}' if where else ''} is the token two places ahead: data and loss both "
-            "shift it, and the next token is never asked for"
+            f"the target of each place{_at(where)} is the token two places ahead: data and loss both shift it, and the "
+            "next token is never asked for"
         )
         yield Seen(what, where)
 

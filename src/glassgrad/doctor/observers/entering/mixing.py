@@ -53,19 +53,25 @@ class Mixing:
         if entering is None or _uses_the_batch(model):
             return
         torch = library.is_torch(args[0])
-        draws = _draws(model, entering, torch)
-        before, again = (_run(model, entering.copy(), torch) for _ in range(2))
-        if before is None or again is None or before.dtype.kind != "f" or not np.isfinite(before).all():
+
+        def once(inputs: Array) -> Array | None:
+            return next(iter(_run(model, inputs, torch)), None)
+
+        first = _run(model, entering, torch, 2)
+        if len(first) < 2 or not first[0].ndim or first[0].dtype.kind != "f" or not np.isfinite(first[0]).all():
             return
-        if before.shape != again.shape or not np.array_equal(before, again):
+        before, draws = first[0], not _equal(*first)
+        if draws and not _equal(before, once(entering)):
             return  # a state that goes on from call to call
         rows, places = entering.shape[:2]
         if len(before) == rows:
-            self.mixed = _mixes(entering, before, lambda ids: _run(model, ids, torch), 0, draws)
+            self.mixed = _mixes(entering, before, once, 0, draws)
         elif len(before) == rows * places:  # the examples may be the first axis of the inputs, or the second
-            self.mixed = all(
-                _mixes(entering, before, lambda ids: _run(model, ids, torch), axis, draws) for axis in (0, 1)
-            )
+            self.mixed = all(_mixes(entering, before, once, axis, draws) for axis in (0, 1))
+
+
+def _equal(one: Array, other: Array | None) -> bool:
+    return other is not None and one.shape == other.shape and np.array_equal(one, other)
 
 
 def _mixes(entering: Array, before: Array, run: Callable[[Array], Array | None], axis: int, draws: bool) -> bool:
@@ -99,22 +105,13 @@ def _by_example(outputs: Array, entering: Array, axis: int) -> Array:
     return np.moveaxis(outputs.reshape(*entering.shape[:2], *outputs.shape[1:]), axis, 0)
 
 
-def _run(model: Module, inputs: Array, torch: bool) -> Array | None:
-    """Return a copy of the outputs in evaluation mode; all calls draw the same random numbers."""
+def _run(model: Module, inputs: Array, torch: bool, times: int = 1) -> list[Array]:
+    """Return copies of the outputs in evaluation mode of one or more calls; each first call draws the same numbers."""
     with aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
         model.eval()
-        found = library.numbers(library.first_tensor(model(library.tensor_of(inputs, torch))))
-        return None if found is None else found.copy()
-
-
-def _draws(model: Module, inputs: Array, torch: bool) -> bool:
-    """Tell whether a model gives other outputs in a second call, as one that draws random numbers does."""
-    with aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
-        model.eval()
-        one, other = (
-            library.numbers(library.first_tensor(model(library.tensor_of(inputs.copy(), torch)))) for _ in range(2)
-        )
-        return one is None or other is None or not np.array_equal(one, other)
+        given = [library.tensor_of(inputs.copy(), torch) for _ in range(times)]
+        found = [library.numbers(library.first_tensor(model(one))) for one in given]
+        return [one.copy() for one in found if one is not None]
 
 
 def _uses_the_batch(model: Module) -> bool:

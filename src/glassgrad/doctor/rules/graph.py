@@ -189,10 +189,11 @@ def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
             continue  # a table of weights is looked at below
         if crossed and mine is not None:
             theirs = other or ((mine[0],) if len(mine) == 2 else (mine[0], 1))
-            theirs_are = "weights" if op.name == "multiply" else "targets"
+            kind = "weights" if op.name == "multiply" else "targets"
+            each = "gets the weights of all" if op.name == "multiply" else "is compared with every target"
             yield Seen(
-                f"{op.name} of predictions {mine} and {theirs_are} {theirs} makes {mine[0]} x {mine[0]} numbers: each "
-                "prediction meets all of them",
+                f"{op.name} of predictions {mine} and {kind} {theirs} makes {mine[0]} x {mine[0]} numbers: each "
+                f"prediction {each}",
                 op.where,
                 float(mine[0]),
                 remedy=f"{'prediction.squeeze(1)' if len(mine) == 2 else 'target.squeeze(1)'}  # both {(mine[0],)}",

@@ -119,7 +119,7 @@ def _mean_first(run: Run) -> Iterator[Seen]:
     graph = run.graph
     for op, maker, weights in compared(graph):
         scalar = () in op.shapes[:2] and maker.shape == () and maker.name in _AVERAGES
-        each = len(weights.shape) > 0 and weights.shape[0] > 3 and op.shape == weights.shape
+        each = len(weights.shape) == 1 and weights.shape[0] > 3 and op.shape == weights.shape
         before = graph is not None and maker.parents and maker.parents[0] >= 0
         if op.name == "multiply" and scalar and each and before:
             what = (

@@ -59,6 +59,16 @@ def test_an_advantage_belongs_to_one_action_and_has_no_gradient(fault: str) -> N
     assert ("advantage with gradients" in found) == (fault == "gradients")
 
 
+def test_the_factor_of_a_focal_loss_is_no_advantage() -> None:
+    model, x, y = nn.Linear(6, 3), gg.randn(40, 6), gg.randint(0, 3, (40, 1))
+
+    def loss_of() -> Any:
+        logarithm = F.log_softmax(model(x), 1).gather(1, y).squeeze(1)
+        return -((1 - logarithm.exp()) * logarithm).mean()
+
+    assert "advantage with gradients" not in titles(model, loss_of)
+
+
 class Placed(nn.Module):
     """Adds positions to sequences, along the axis of the batch or of the sequence."""
 

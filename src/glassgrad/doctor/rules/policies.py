@@ -92,13 +92,21 @@ def _moving_advantage(run: Run) -> Iterator[Seen]:
                 picked = graph.made_by(mine)
             if picked is None or difference is None or picked.name not in LOGS or not _picks(graph, mine):
                 continue
-            if difference.name == "subtract" and CONSTANT in difference.parents[:2] and difference.shape == op.shape:
+            if _is_error(graph, difference) and difference.shape == op.shape:
                 what = (
                     f"{_line(op)} weights the log-probabilities with {_line(difference)}, which has a gradient: the "
                     "loss of the policy changes the critic, towards values that make the loss small"
                 )
                 yield Seen(what, difference.where or op.where)
                 return
+
+
+def _is_error(graph: Graph, op: Op) -> bool:
+    """Tell whether an op subtracts a known number and a value; 1 - p, as a focal loss has it, is none."""
+    if op.name != "subtract" or CONSTANT not in op.parents[:2]:
+        return False
+    values = [graph.made_by(parent) for parent in op.parents[:2] if parent >= 0]
+    return len(values) == 1 and values[0] is not None and values[0].name not in {"exp", "softmax", "sigmoid"}
 
 
 def _picks(graph: Graph, number: int) -> bool:

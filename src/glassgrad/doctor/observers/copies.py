@@ -51,7 +51,7 @@ class Copies:
                 continue
             for name, array in theirs.items():
                 moved = name in mine and not np.array_equal(mine[name], self._means.get(name, mine[name]))
-                if moved and np.array_equal(array, self._means.get(name)):
+                if moved and np.array_equal(array, self._means.get(name, mine[name])):
                     yield variable, name.rpartition(".")[0], going_through(files) or named(variable, files)
                     break
 

@@ -428,7 +428,7 @@ def _drawn_state(program: Program) -> Iterator[Spot]:
         bound = [
             one.value for one in map(program.bound, _variables(state)) if one is not None and one.value is not None
         ]
-        drawn = [one for given in (state, *bound) for one in ast.walk(given) if _draws(program, one)]
+        drawn: list[ast.Call] = [one for given in (state, *bound) for one in ast.walk(given) if _draws(program, one)]
         if drawn:
             yield spot(drawn[0], call, text=shown(drawn[0]), layer=shown(call.func))
 

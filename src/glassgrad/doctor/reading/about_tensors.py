@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from glassgrad.doctor.reading.iterations import Event, trainings
 from glassgrad.doctor.reading.names import last, named
@@ -15,6 +14,7 @@ from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import RECURRENT, inside, layer, library_name, loss, op
 
 _SPATIAL = frozenset({"Conv1d", "Conv2d", "Conv3d", "MaxPool1d", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d"})
+_DRAWS = frozenset({"randn", "rand", "randn_like", "rand_like"})
 _DROPOUTS = named("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout")
 
 
@@ -428,17 +428,14 @@ def _drawn_state(program: Program) -> Iterator[Spot]:
         bound = [
             one.value for one in map(program.bound, _variables(state)) if one is not None and one.value is not None
         ]
-        drawn: list[ast.Call] = [one for given in (state, *bound) for one in ast.walk(given) if _draws(program, one)]
+        calls = [one for given in (state, *bound) for one in ast.walk(given) if isinstance(one, ast.Call)]
+        drawn = [one for one in calls if library_name(program, one) in _DRAWS]
         if drawn:
             yield spot(drawn[0], call, text=shown(drawn[0]), layer=shown(call.func))
 
 
 def _variables(node: ast.expr) -> list[ast.Name]:
     return [one for one in ast.walk(node) if isinstance(one, ast.Name)]
-
-
-def _draws(program: Program, node: ast.AST) -> TypeGuard[ast.Call]:
-    return isinstance(node, ast.Call) and library_name(program, node) in {"randn", "rand", "randn_like", "rand_like"}
 
 
 # --- formulas ---

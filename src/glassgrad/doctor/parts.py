@@ -88,15 +88,18 @@ class Parts:
         dropouts: (module, probability, the user's line) of dropouts that leave nearly nothing.
         copies: (variable, the user's line) of copies of the model that still have its first weights.
         bad: (op, the user's line) of the first loss whose target or weight is not finite.
+        stale: (variable, normalisation, the user's line) of copies of which only the parameters follow the model.
         mixed: (class of a layer, the user's line that makes it) if an output depends on other examples of the batch;
             both may be empty.
         sizes: (step, deviation) of the inputs.
+        beside: (mean, deviation) of the inputs in training, and of those in passes without gradients.
         gains: (matrix, its deviation times the root of the number of its inputs) when training begins.
         drawn_at: the user's line that draws weights.
         unloaded: (the user's line, number of weights) of loads of which no name fitted.
         pads: (embedding, index) of an embedding whose padding index comes among the others; `pads_at`: the line that
             makes it.
         repeats: whether each output can read its target off its own input.
+        twice: whether the target of each place is the token two places ahead.
         strays: whether the loss passes through parameters that no optimizer has, such as those of a target network.
         twin: whether another model of the same weights exists, such as a target network.
         scales: (step, size) of the targets of an error, which move if a model makes them.
@@ -134,15 +137,18 @@ class Parts:
     held_calls: int = 0
     dropouts: tuple[tuple[str, float, str], ...] = ()
     copies: tuple[tuple[str, str], ...] = ()
+    stale: tuple[tuple[str, str, str], ...] = ()
     bad: tuple[str, str] | None = None
     mixed: tuple[str, str] | None = None
     sizes: tuple[tuple[int, float], ...] = ()
+    beside: tuple[tuple[float, float], tuple[float, float]] | None = None
     gains: tuple[tuple[str, float], ...] = ()
     drawn_at: str = ""
     unloaded: tuple[tuple[str, int], ...] = ()
     pads: tuple[str, int] | None = None
     pads_at: str = ""
     repeats: bool = False
+    twice: bool = False
     strays: bool = False
     twin: bool = False
     scales: tuple[tuple[int, float], ...] = ()

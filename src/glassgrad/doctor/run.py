@@ -76,6 +76,7 @@ class Setup:
     Attributes:
         optimizers: (class, options of the first group) of each.
         not_given: trainable parameters of the model that no optimizer updates.
+        elsewhere: trainable parameters that an optimizer made later updates.
         foreign: the number of the optimizers' tensors that are not in the model; `given`: the number of those that are.
         shared: for each module with parameters that occurs more than once in a container, the places: "layer 2 is 0".
         unseeded: (generator, the user's line) of generators without a seed.
@@ -86,6 +87,7 @@ class Setup:
 
     optimizers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     not_given: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     foreign: int = 0
     given: int = 0
     shared: tuple[str, ...] = ()

@@ -120,6 +120,18 @@ def calling_method(name: str, files: Iterable[str]) -> str:
     )
 
 
+def going_through(files: Iterable[str]) -> str:
+    """Return the first line that goes through the parameters of two models together; empty if none does."""
+    return _first(
+        files,
+        lambda node: (
+            isinstance(node, ast.Call)
+            and _called(node) == "zip"
+            and sum(ast.unparse(one).endswith("parameters()") for one in node.args) == len(node.args) == 2
+        ),
+    )
+
+
 def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
     """Return the lines that call a function of dropout which drops always, and whether they say so themselves."""
 

@@ -71,4 +71,16 @@ loader = DataLoader(Pictures(), 32, num_workers=4)
         "x_train = scale.fit_transform(x_train)\nx_test = scale.fit_transform(x_test)  #!\n",
         (("fit_transform(x_test)", "transform(x_test)"),),
     ),
+    Case(
+        "augmentation in validation",
+        """
+def random_crop(images):
+    top = torch.randint(0, 5, (1,)).item()
+    return images[:, :, top : top + 8]
+model.eval()
+with torch.no_grad():
+    outputs = model(random_crop(images))  #!
+""",
+        (("torch.randint(0, 5, (1,)).item()", "2"),),
+    ),
 )

@@ -203,4 +203,9 @@ loss = F.nll_loss(model(x), y)  #!
 """,
         (("nn.Softmax(1)", "nn.LogSoftmax(1)"),),
     ),
+    Case(
+        "loss of raw outputs",
+        _CLASS.format("x") + "loss = F.ctc_loss(model(x).transpose(0, 1), y, lengths, sizes)  #!\n",
+        (("model(x).transpose(0, 1)", "F.log_softmax(model(x).transpose(0, 1), 2)"),),
+    ),
 )

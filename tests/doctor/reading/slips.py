@@ -143,4 +143,31 @@ for epoch in range(9):
         _TRAINED + LOOP + "    right += (torch.argmax(model(x)) == y).sum().item()  #!\n",
         (("argmax(model(x))", "argmax(model(x), dim=1)"),),
     ),
+    Case(
+        "mask never used",
+        """
+for step in range(9):
+    state, action, reward, next_state = memory.sample(32)  #!
+    target = reward + gamma * old(state).max(1)[0].detach()
+    loss = F.mse_loss(model(state).gather(1, action).squeeze(1), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("old(state)", "old(next_state)"),),
+    ),
+    Case(
+        "validation trains as well",
+        _TRAINED
+        + """
+for epoch in range(9):
+    for phase in ["train", "val"]:
+        for x, y in loaders[phase]:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()  #!
+""",
+        (("            optimizer.step()", "            if phase == 'train':\n                optimizer.step()"),),
+    ),
 )

@@ -16,6 +16,16 @@ for x, y in batches:
 """
 _RNN = "        self.rnn = nn.LSTM(4, 8, batch_first=True)\n        self.a = nn.Linear(8, 2)\n"
 
+_RECURRENT = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 8, batch_first=True, bidirectional=True)
+        self.out = nn.Linear(16, 2)
+    def forward(self, x):
+        outputs, _ = self.rnn(x)
+"""
+
 CASES = (
     Case("Tensor made by its class", "x = torch.Tensor([1, 2, 3])  #!\n", (("Tensor", "tensor"),), "torch"),
     Case("Tensor made by its class", "x = torch.Tensor(3, 4)  #!\n", (("Tensor", "empty"),), "torch"),
@@ -130,5 +140,16 @@ for x, y in batches:
     total = total + loss * len(x)  #!
 """,
         (("loss * len", "loss.item() * len"),),
+    ),
+    Case(
+        "sequence read at its beginning",
+        _RECURRENT + "        return self.out(outputs[:, -1])  #!\n",
+        (("outputs[:, -1]", "torch.cat([outputs[:, -1, :8], outputs[:, 0, 8:]], 1)"),),
+    ),
+    Case(
+        "random initial state",
+        _RECURRENT.replace("self.rnn(x)", "self.rnn(x, torch.randn(2, len(x), 8))  #!")
+        + "        return self.out(outputs.mean(1))\n",
+        (("torch.randn(", "torch.zeros("),),
     ),
 )

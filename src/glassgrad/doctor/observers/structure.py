@@ -163,6 +163,7 @@ class Structure:
             return
         self._calls.sites.setdefault("held", here())
         self._rows.held(entering)
+        self._drift.held(entering)
 
     def learns(self, labels: Labels) -> None:
         """Keep the examples of the step, whose class numbers are known."""
@@ -271,7 +272,7 @@ class Structure:
         """Return a setup as it is now: what is frozen, and what no optimizer has, none made later either."""
         missing = set(setup.not_given)
         left = tuple(name for name, one in self._named if name in missing and id(one) not in self._elsewhere)
-        return replace(setup, frozen=self.frozen(), not_given=left)
+        return replace(setup, frozen=self.frozen(), not_given=left, elsewhere=tuple(sorted(missing - set(left))))
 
     def frozen(self) -> tuple[str, ...]:
         """Return the names of the parameters that require no gradient now."""
@@ -320,7 +321,10 @@ class Structure:
             copies=() if self._copies is None else tuple(self._copies.found(self._files)),
             bad=self._bad,
             mixed=self._mixed() if self._mixing.mixed else None,
+            twice=self.tokens.twice > 1,
             sizes=tuple(self._drift.sizes),
+            beside=self._drift.beside(),
+            stale=() if self._copies is None else tuple(self._copies.stale(self._files)),
             gains=self._gains,
             drawn_at=source_lines.drawing(self._files),
             unloaded=tuple(helpers.unloaded(self._model)),

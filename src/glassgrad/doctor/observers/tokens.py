@@ -54,6 +54,7 @@ class Tokens:
         self._inner: dict[str, tuple[int, int]] = {}
         self.leaks: bool | None = None
         self.repeats = False
+        self.twice = 0
 
     def look(self, name: str, kind: str, module: Module, args: Args, result: Tensor) -> None:
         """Look at the tokens that enter an embedding, and ask where its gradient arrives."""
@@ -94,13 +95,17 @@ class Tokens:
 
     def learns(self, labels: Labels) -> None:
         """Compare the class numbers of the loss with the tokens of the pass."""
-        if self._ids is None or labels.values is None or labels.count != self._ids.size:
+        if self._ids is None or labels.values is None:
+            return
+        rows, length = self._ids.shape
+        if labels.count == rows * (length - 1) and length > _SHORTEST:
+            self._look_for_two(labels.values, self._ids)
+        if labels.count != self._ids.size:
             return
         values = labels.values
         if self._places is not None:
             padded = self._places.reshape(-1)[: len(values)]
             self._counted += bool(padded.any() and (values[padded] == self._filler).all())
-        length = self._ids.shape[1]
         rows = len(values) // length
         if rows and length >= _SHORTEST:
             known, entering = values[: rows * length].reshape(rows, length), self._ids[:rows]
@@ -108,6 +113,15 @@ class Tokens:
             various = np.mean(entering[:, 1:] == entering[:, :-1]) < alike / 2
             self._shifted = bool(alike > _SHIFTED and various)
             self._same_place = bool(np.mean(known == entering) > _SHIFTED and np.mean(np.diff(entering) != 0) > _PADDED)
+
+    def _look_for_two(self, values: Array, ids: Array) -> None:
+        """Look whether the target of each place but the last is the token two places ahead."""
+        ahead = ids.shape[1] - 1
+        rows = len(values) // ahead
+        known, entering = values[: rows * ahead].reshape(rows, ahead), ids[:rows]
+        if rows > 1:
+            two, one = np.mean(known[:, :-1] == entering[:, 2:]), np.mean(known == entering[:, 1:])
+            self.twice += bool(two > _SHIFTED and one < _SHIFTED / 2)
 
     def end_pass(self) -> None:
         """Count a pass with tokens."""

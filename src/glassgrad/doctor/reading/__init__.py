@@ -10,7 +10,7 @@ here imports NumPy, the engine or the script, so that a pre-commit hook starts f
 | What do a variable, an attribute and a parameter hold? | `program.py` |
 | Which layer is called, and which op made a value? | `values.py`, `ranks.py` |
 | In which order does an iteration call zero_grad, backward and step? | `iterations.py` |
-| What is a rule, and where are its words? | `rule.py`, `errors/reading.toml` |
+| What is a rule, and where are its words? | `rule.py`, `errors/reading.toml`, `errors/reading_runs.toml` |
 | Which rules are there? | `table.py`, and the files named `about_` |
 | How does a comment silence a rule? | `silences.py` |
 | What does the command do, and what does it print? | `lint.py`, `listing.py` |

@@ -166,6 +166,43 @@ def _workers(program: Program) -> Iterator[Spot]:
                 yield spot(made, many[0], generator=f"self.{attribute}", owner=owner.node.name)
 
 
+_AUGMENTS = re.compile(r"augment|crop|flip|jitter|cutout|cutmix|mixup|distort", re.IGNORECASE)
+
+
+@reads("augmentation in validation")
+def _augmented(program: Program) -> Iterator[Spot]:
+    """Find a function that draws random numbers for its examples, called where gradients are switched off."""
+    for call in program.calls:
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        function = program.functions.get(name)
+        if function is None or not _AUGMENTS.search(name) or not call.args or not _is_held_out(program, call):
+            continue
+        drawn = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _draws(program, one)]
+        around = {ast.unparse(one.test) for one in ast.walk(function) if isinstance(one, ast.If)}
+        if drawn and not call.keywords and not any("train" in test for test in around):
+            yield spot(call, drawn[0], text=shown(call))
+
+
+def _is_held_out(program: Program, node: ast.AST) -> bool:
+    """Tell whether a node stands in a block, or in a function with a decorator, that switches gradients off."""
+    function = program.function(node)
+    around = [one.context_expr for outer in program.outward(node) if isinstance(outer, ast.With) for one in outer.items]
+    around += function.decorator_list if function is not None else []
+    return any(re.search(r"no_grad|inference_mode", ast.unparse(one)) for one in around)
+
+
+def _draws(program: Program, call: ast.Call) -> bool:
+    full = program.names.full(call.func)
+    ours = full.startswith("torch.") and full.rpartition(".")[2] in {
+        "rand",
+        "randn",
+        "randint",
+        "rand_like",
+        "randn_like",
+    }
+    return ours or full.startswith(("random.", "numpy.random."))
+
+
 @reads("statistics of the test set")
 def _fitted_on_test(program: Program) -> Iterator[Spot]:
     for call in program.calls:

@@ -127,4 +127,20 @@ def _favoured(program: Program) -> Iterator[Spot]:
                 yield spot(value, call, text=shown(value), remedy=f"weight={above}.sum() / (len({above}) * {above})")
 
 
+@reads("comparison with NaN")
+def _equal_nan(program: Program) -> Iterator[Spot]:
+    for node in program.nodes:
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
+                if _is_nan(program, one):
+                    yield spot(node, text=shown(node), remedy=f"{shown(other, 40)}.isnan()")
+                    break
+
+
+def _is_nan(program: Program, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
+        return str(constant(node.args[0])).lower() == "nan"
+    return program.names.full(node) in {"math.nan", "numpy.nan", "torch.nan", "numpy.NaN"}
+
+
 RULES = rules_of(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import last
@@ -26,6 +27,7 @@ _NAMES = {
     "binary_cross_entropy": "binary cross entropy",
     "binary_cross_entropy_with_logits": "binary cross entropy with logits",
     "kl_div": "kl_div",
+    "ctc_loss": "ctc_loss",
 }
 
 
@@ -61,10 +63,13 @@ def _raw(program: Program) -> Iterator[Spot]:
         "nll_loss": ("log_softmax", "F.cross_entropy"),
         "binary_cross_entropy": ("sigmoid", "nn.BCEWithLogitsLoss"),
         "kl_div": ("log_softmax", "F.log_softmax"),
+        "ctc_loss": ("log_softmax", "F.log_softmax"),
     }
     for kind, (missing, better) in wanted.items():
         for one, name, node in _ends(program, kind):
-            if name in {"linear", "conv"} or (kind in {"nll_loss", "kl_div"} and name in {"softmax", "relu"}):
+            if name in {"linear", "conv"} or (
+                kind in {"nll_loss", "kl_div", "ctc_loss"} and name in {"softmax", "relu"}
+            ):
                 yield spot(
                     one.call,
                     node,
@@ -211,13 +216,44 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
         if name in {"softmax", "log_softmax"}:
             place = 1 if program.names.full(call.func) else 0
             along = constant(argument(call, "dim", place))
-            if along == 0 and operand is not None and _of_a_batch(program, operand):
+            if (
+                along == 0
+                and operand is not None
+                and _of_a_batch(program, operand)
+                and not _of_one(program, call, operand)
+            ):
                 yield spot(call, program.statement(call), text=shown(call))
         elif library_name(program, call) in {"Softmax", "LogSoftmax"}:
             along = constant(argument(call, "dim", 0))
             outer = program.parents.get(call)
             if along == 0 and isinstance(outer, ast.Call) and library_name(program, outer) == "Sequential":
                 yield spot(call, outer, text=shown(call))
+
+
+_ONE = re.compile(r"^(s|state|obs|observation)$", re.IGNORECASE)
+"""Names of the only example that a policy sees."""
+
+
+def _of_one(program: Program, call: ast.Call, operand: ast.expr) -> bool:
+    """Tell whether a softmax is that of one example: by its name, or because a number picks one of the results."""
+    if isinstance(operand, ast.Call) and operand.args:
+        given = operand.args[0]
+        if isinstance(given, ast.Name) and _ONE.match(given.id) and rank(program, given) in {None, 1}:
+            return True
+    statement = program.statement(call)
+    names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
+    around = program.function(call) or program.tree
+    return any(
+        isinstance(node, ast.Subscript) and ast.unparse(node.value) in names and _is_one_action(program, node.slice)
+        for node in ast.walk(around)
+    )
+
+
+def _is_one_action(program: Program, node: ast.expr) -> bool:
+    bound = program.bound(node) if isinstance(node, ast.Name) else None
+    value = bound.value if bound is not None else None
+    number = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in {"int", "item", "choice"}
+    return number or isinstance(constant(node), int)
 
 
 def _of_a_batch(program: Program, node: ast.expr) -> bool:

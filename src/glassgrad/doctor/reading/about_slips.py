@@ -6,12 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.iterations import Iteration, trainings
+from glassgrad.doctor.reading.iterations import Iteration, is_optimizer, trainings
 from glassgrad.doctor.reading.program import Function, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import inside, layer, library_name, mentions
 
 _MASKS = re.compile(r"^(dones?|terminals?|terminated|is_done|not_done|\w*mask\w*)(_batch|s|_b)?$", re.IGNORECASE)
+_NEXT = re.compile(r"^((next|new)_(state|obs|observation)|s_next|next_s|s_)(_batch|_b|s)?$", re.IGNORECASE)
+_WORTH = re.compile(r"gamma|discount|target", re.IGNORECASE)
+"""Names of what makes the value of the next state a part of the target."""
 _REWARD = re.compile(r"^(r|rew|rewards?)(_batch|_b|s)?$", re.IGNORECASE)
 _KEPT = re.compile(r"best|snapshot|saved|checkpoint|backup|before|old|initial|original", re.IGNORECASE)
 _SHORTCUT = re.compile(r"^(resid|identity|shortcut|skip)")
@@ -95,13 +98,19 @@ def _mask(program: Program) -> Iterator[Spot]:
         if not _learns(around):
             continue
         for one in target.elts:
-            mine = isinstance(one, ast.Name) and _MASKS.match(one.id) and one.id not in _names(around)
+            known = isinstance(one, ast.Name) and (_MASKS.match(one.id) or (_NEXT.match(one.id) and _values(around)))
+            mine = isinstance(one, ast.Name) and known and one.id not in _names(around)
             others = [other.id for other in target.elts if isinstance(other, ast.Name)]
             used = "mask" in getattr(one, "id", "") or any(
                 _REWARD.match(name) and name in _names(around) for name in others
             )
             if mine and used and isinstance(one, ast.Name):
                 yield spot(node, name=one.id)
+
+
+def _values(around: ast.AST) -> bool:
+    """Tell whether a function or a script values the next state: a discount or a target has a name there."""
+    return any(_WORTH.search(name) for name in _names(around))
 
 
 def _learns(around: ast.AST) -> bool:
@@ -178,6 +187,58 @@ def _began_anew(node: ast.AST) -> ast.Name | None:
         if known and isinstance(inner, ast.Call) and inner.args and isinstance(inner.args[0], ast.Name):
             return inner.args[0]
     return None
+
+
+@reads("validation trains as well")
+def _trains_in_each_phase(program: Program) -> Iterator[Spot]:
+    """Find a loop over "train" and "val" whose step no condition keeps to the first."""
+    for node in program.nodes:
+        if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or not _is_phases(node.iter):
+            continue
+        inner = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+        called = {
+            one.func.id: one for one in inner if isinstance(one.func, ast.Name) and one.func.id in program.functions
+        }
+        for name, call in called.items():
+            steps = [
+                one for one in ast.walk(program.functions[name]) if isinstance(one, ast.Call) and _steps(program, one)
+            ]
+            if steps and not _is_kept(program, call, node) and not _is_kept(program, steps[0], program.functions[name]):
+                yield spot(
+                    steps[0], node, call, text=shown(steps[0]), loop=f"for {shown(node.target)} in {shown(node.iter)}"
+                )
+        own = [one for one in inner if _steps(program, one) and not _is_kept(program, one, node)]
+        for one in own[:1]:
+            yield spot(one, node, text=shown(one), loop=f"for {shown(node.target)} in {shown(node.iter)}")
+
+
+def _is_phases(node: ast.expr) -> bool:
+    """Tell whether an expression is a list of the names of training and of validation."""
+    names = [str(constant(one)) for one in node.elts] if isinstance(node, ast.List | ast.Tuple) else []
+    begins = bool(names) and names[0].startswith("train")
+    return begins and any(name.startswith(("val", "test", "eval", "dev")) for name in names[1:])
+
+
+def _steps(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call is a step of an optimizer."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "step" and is_optimizer(program, call.func.value)
+
+
+def _is_kept(program: Program, node: ast.AST, within: ast.AST) -> bool:
+    """Tell whether a condition stands around a node, or one before it leaves the function or the round."""
+    for one in program.outward(node):
+        if one is within:
+            break
+        if isinstance(one, ast.If | ast.IfExp):
+            return True
+    return any(
+        isinstance(one, ast.If) and one.lineno < getattr(node, "lineno", 0) and _leaves(one.body)
+        for one in ast.walk(within)
+    )
+
+
+def _leaves(body: list[ast.stmt]) -> bool:
+    return any(isinstance(one, ast.Return | ast.Continue) for one in body)
 
 
 # --- signs and names ---

@@ -14,6 +14,7 @@ from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import RECURRENT, inside, layer, library_name, loss, op
 
 _SPATIAL = frozenset({"Conv1d", "Conv2d", "Conv3d", "MaxPool1d", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d"})
+_DRAWS = frozenset({"randn", "rand", "randn_like", "rand_like"})
 _DROPOUTS = named("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout")
 
 
@@ -356,6 +357,24 @@ def _from_images(program: Program, node: ast.expr | None, depth: int = 0) -> boo
     return _from_images(program, operand, depth + 1)
 
 
+_BACKWARDS = (
+    "is, for the backward direction, the state after a single step: it has read the last place only; its final state "
+    "stands at the first place, and in h_n"
+)
+
+
+def _reads(program: Program, name: ast.Name) -> int:
+    """Return how often the function around reads a variable."""
+    around = program.function(name) or program.tree
+    return sum(
+        isinstance(one, ast.Name) and one.id == name.id and isinstance(one.ctx, ast.Load) for one in ast.walk(around)
+    )
+
+
+def _cut(node: ast.Slice) -> str:
+    return "part" if node.lower is not None or node.upper is not None else "all"
+
+
 @reads("sequence read at its beginning")
 def _first_state(program: Program) -> Iterator[Spot]:
     """Find what is read of a recurrent layer's outputs: the first place, or one example of the batch."""
@@ -364,14 +383,19 @@ def _first_state(program: Program) -> Iterator[Spot]:
             continue
         made = _outputs(program, node.value)
         found = layer(program, made.func) if made is not None else None
-        if found is None or found.name not in RECURRENT or constant(argument(found.call, "bidirectional")) is True:
+        if found is None or found.name not in RECURRENT:
             continue
+        both = constant(argument(found.call, "bidirectional")) is True
         first = constant(argument(found.call, "batch_first")) is True
         if not first and is_given(found.call, "batch_first"):
             continue
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        places = [constant(one) if not isinstance(one, ast.Slice) else "all" for one in parts]
-        if places[:2] == ["all", 0] if first else places == [0]:
+        places = [constant(one) if not isinstance(one, ast.Slice) else _cut(one) for one in parts]
+        if both:
+            wanted = ["all", -1] if first else [-1]
+            if places in (wanted, [*wanted, "all"]) and _reads(program, node.value) == 1:
+                yield spot(node, found.call, text=shown(node), what=_BACKWARDS, remedy="torch.cat([h[-2], h[-1]], 1)")
+        elif places[:2] == ["all", 0] if first else places == [0]:
             what, remedy = (
                 "is the state before the sequence has been read",
                 "outputs[:, -1]" if first else "outputs[-1]",
@@ -391,6 +415,27 @@ def _outputs(program: Program, name: ast.Name) -> ast.Call | None:
     elif bound is None or bound.item != 0:
         return None
     return value if isinstance(value, ast.Call) else None
+
+
+@reads("random initial state")
+def _drawn_state(program: Program) -> Iterator[Spot]:
+    """Find a recurrent layer that a `forward` gives a state drawn anew, in evaluation too."""
+    for call in program.calls:
+        found = layer(program, call.func) if inside(program, call, "forward") and len(call.args) == 2 else None
+        if found is None or found.name not in RECURRENT:
+            continue
+        state = call.args[1]
+        bound = [
+            one.value for one in map(program.bound, _variables(state)) if one is not None and one.value is not None
+        ]
+        calls = [one for given in (state, *bound) for one in ast.walk(given) if isinstance(one, ast.Call)]
+        drawn = [one for one in calls if library_name(program, one) in _DRAWS]
+        if drawn:
+            yield spot(drawn[0], call, text=shown(drawn[0]), layer=shown(call.func))
+
+
+def _variables(node: ast.expr) -> list[ast.Name]:
+    return [one for one in ast.walk(node) if isinstance(one, ast.Name)]
 
 
 # --- formulas ---
@@ -427,22 +472,6 @@ def _exponent(program: Program, node: ast.expr | None) -> str:
         return shown(operand, 40)
     shifted = held is not None and isinstance(held, ast.BinOp) and "max" in ast.unparse(held)
     return "" if held is None or operand is None or shifted else shown(operand, 40)
-
-
-@reads("comparison with NaN")
-def _equal_nan(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
-            for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
-                if _is_nan(program, one):
-                    yield spot(node, text=shown(node), remedy=f"{shown(other, 40)}.isnan()")
-                    break
-
-
-def _is_nan(program: Program, node: ast.expr) -> bool:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
-        return str(constant(node.args[0])).lower() == "nan"
-    return program.names.full(node) in {"math.nan", "numpy.nan", "torch.nan", "numpy.NaN"}
 
 
 @reads("checkpoint without use_reentrant")

@@ -13,6 +13,7 @@ from pathlib import Path
 from glassgrad import errors
 from glassgrad.doctor.reading.program import Program
 
+_FILES = "reading.toml", "reading_runs.toml"
 SEVERITIES = "error", "warning", "info"
 Node = ast.expr | ast.stmt
 
@@ -39,7 +40,7 @@ def spot(node: Node, *also: Node, **facts: str) -> Spot:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a rule in `errors/reading.toml`.
+    """The words of a rule in `errors/reading.toml` or `errors/reading_runs.toml`.
 
     `confirmed` are the titles of findings of a run that say the same.
     """
@@ -77,7 +78,8 @@ def name_of(title: str) -> str:
 @functools.cache
 def words() -> dict[str, Words]:
     """Return the words of all rules by their titles."""
-    text = Path(errors.__file__).with_name("reading.toml").read_text(encoding="utf-8")
+    folder = Path(errors.__file__)
+    text = "\n".join(folder.with_name(name).read_text(encoding="utf-8") for name in _FILES)
     return {
         title: Words(
             str(entry["severity"]),

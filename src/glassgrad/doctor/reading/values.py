@@ -20,6 +20,7 @@ LOSSES = {
     "BCELoss": "binary_cross_entropy",
     "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
     "KLDivLoss": "kl_div",
+    "CTCLoss": "ctc_loss",
 }
 """The losses of the library: class and function."""
 ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})

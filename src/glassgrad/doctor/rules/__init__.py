@@ -25,6 +25,7 @@ from glassgrad.doctor.rules import (
     order,
     overlap,
     parts,
+    policies,
     setup,
     steps,
     targets,
@@ -61,6 +62,7 @@ _CAUSES = (
     axes.RULES,
     entering.RULES,
     targets.RULES,
+    policies.RULES,
     learnable.RULES,
 )
 _OF_RUNS = calls.RULES, map(_at_the_call, batch.OF_INPUTS), *_CAUSES, setup.RULES, graph.RULES, loss.RULES, steps.RULES

@@ -14,6 +14,7 @@ from glassgrad.doctor.run import Run
 _RESHAPES = words("reshape view unflatten")
 _SHIFTS = words("pad cat concatenate stack")
 _SAME = words("dropout contiguous clone astype to float type")
+_ATTENDS = words("softmax attention scaled_dot_product_attention")
 _MIXES = words("softmax lstm gru rnn rnn_tanh rnn_relu attention scaled_dot_product_attention")
 
 
@@ -154,7 +155,9 @@ def _padding(run: Run) -> Iterator[Seen]:
         f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it: the "
         f"call of the model{_at(where)} masks no padding"
     )
-    yield Seen(what, where)
+    mixes = {op.name for op in run.graph.ops if op.name in _MIXES} if run.graph is not None else set()
+    alone = found.by_index and mixes and not mixes & _ATTENDS
+    yield Seen(what, where, severity="info" if alone else "")  # a recurrent layer learns to pass the filler by
 
 
 @error(

@@ -130,7 +130,7 @@ def _evaluating(run: Run) -> Iterator[Seen]:
     names = found[-1][1]
     whole = set(names) == set(run.setup.stochastic)
     where = source_lines.calling_method("eval", run.parts.files)
-    by = f"; eval() is called at {where}" if where and begun else ""
+    by = f"; eval() is called at {where}" if where else ""
     # Batch normalisation in evaluation mode while the rest trains is a way of fine-tuning.
     what = f"{listed(names)} ran in evaluation mode in {len(found)} of {sampled} sampled training steps{by}"
     yield Seen(what, run.calls.line("forward"), len(found) / sampled, severity="" if whole else "info")

@@ -6,14 +6,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from glassgrad.doctor.graphs.graph import CONSTANT
+from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.rule import GLOROT, Seen, error, listed, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
 CHANGED = 20.0
 """The ratio of the sizes of inputs at the beginning and the end of a run, that no data set has."""
+OTHER, SHIFTED = 5.0, 4.0
+"""The ratio of the deviations of inputs in training and in validation, and the distance of their means in deviations
+of training:
+no split of one data set, and no extrapolation that is meant, goes so far."""
 LARGE, SMALL = 4.0, 0.02
 """The deviation of weights times the root of the number of inputs: 0.6 for linear layers, 1.4 for kaiming_normal_."""
 MOSTLY = 0.5
+_RESHAPES = words("reshape view flatten")
+_REDUCTIONS = words("mean sum amax amin max min std var norm prod logsumexp")
 
 
 def _at(line: str) -> str:
@@ -34,8 +42,8 @@ def _mixed(run: Run) -> Iterator[Seen]:
     by = f"; {along[0]} at {along[1]} goes along that axis" if along and along[1] else ""
     by = f"; {kinds}{_at(made)} takes the first axis for the time" if kinds else by
     what = (
-        f"the output of the model{_at(forward)} for the first examples of a batch changes with the others, in "
-        f"evaluation mode too{by}"
+        f"the output of the model{_at(forward)} for an example changes with the others of the batch, or with its "
+        f"place among them, in evaluation mode too{by}"
     )
     yield Seen(what, made or (along[1] if along else "") or forward)
 
@@ -45,6 +53,35 @@ def _along_the_batch(run: Run) -> tuple[str, str] | None:
     batch = run.data.batch[:4].tolist() if run.data is not None else []
     for op in run.graph.ops if run.graph is not None else ():
         if op.axis == 0 and op.shapes and op.shapes[0] and op.shapes[0][0] in batch:
+            return op.name, op.where
+    return _added_by_place(run, batch) or _cut_anew(run, batch) or _reduced_away(run, batch)
+
+
+def _reduced_away(run: Run, batch: list[float]) -> tuple[str, str] | None:
+    """Return the first op within the model that makes one number of all examples."""
+    graph = run.graph
+    for op in graph.ops[: graph.last_parameter] if graph is not None else ():
+        before = op.shapes[0] if op.shapes else None
+        if op.name in _REDUCTIONS and before and before[0] in batch and (not op.shape or op.shape[0] not in batch):
+            return op.name, op.where
+    return None
+
+
+def _added_by_place(run: Run, batch: list[float]) -> tuple[str, str] | None:
+    """Return the first sum with a table that has a row for each place of the batch, as positions should not have."""
+    for op in run.graph.ops if run.graph is not None else ():
+        given = [shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent == CONSTANT and shape]
+        if op.name == "add" and len(op.shape) > 2 and any(len(one) > 1 and one[0] in batch for one in given):
+            return op.name, op.where
+    return None
+
+
+def _cut_anew(run: Run, batch: list[float]) -> tuple[str, str] | None:
+    """Return the first reshape that joins the axis of the examples, which is not the first, with the one before."""
+    for op in run.graph.ops if run.graph is not None else ():
+        before = op.shapes[0] if op.shapes else None
+        joined = before is not None and len(before) > 2 and before[0] not in batch and before[1] in batch
+        if op.name in _RESHAPES and joined and before is not None and op.shape[:1] == (before[0] * before[1],):
             return op.name, op.where
     return None
 
@@ -70,6 +107,29 @@ def _drift(run: Run) -> Iterator[Seen]:
             "epoch changes what the one before has left"
         )
         yield Seen(what, where, ratio, pairs(known[:, 0], known[:, 1]))
+
+
+@warning(
+    "held-out inputs of another scale",
+    "Prepare the examples of a validation as those of training: with the mean and the deviation of the training data.",
+    "x_test = (x_test - mean) / std  # as x_train",
+    OTHER,
+)
+def _beside(run: Run) -> Iterator[Seen]:
+    if run.parts.beside is None or run.parts.against:
+        return
+    (mean, size), (held_mean, held_size) = run.parts.beside
+    if not min(size, held_size) > 0:
+        return
+    ratio = max(size, held_size) / min(size, held_size)
+    apart = abs(held_mean - mean) / size
+    if ratio > OTHER or apart > SHIFTED:
+        where = run.calls.line("held")
+        what = (
+            f"the inputs of the passes without gradients{_at(where)} have mean {held_mean:.3g} and deviation "
+            f"{held_size:.3g}, and those of training have {mean:.3g} and {size:.3g}: it has not seen such numbers"
+        )
+        yield Seen(what, where, max(ratio, apart), threshold=OTHER if ratio > OTHER else SHIFTED)
 
 
 @error(
@@ -99,6 +159,21 @@ def _repeats(run: Run) -> Iterator[Seen]:
         what = (
             f"the target at each place is the token that enters the model{_at(where)} at the same place, so it need "
             "only repeat it"
+        )
+        yield Seen(what, where)
+
+
+@error(
+    "targets shifted twice",
+    "Shift once: in the data or in the loss.",
+    "loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())  # labels are shifted already",
+)
+def _twice(run: Run) -> Iterator[Seen]:
+    if run.parts.twice:
+        where = run.calls.line("loss")
+        what = (
+            f"the target of each place{_at(where)} is the token two places ahead: data and loss both shift it, and the "
+            "next token is never asked for"
         )
         yield Seen(what, where)
 

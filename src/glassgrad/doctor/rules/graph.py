@@ -178,18 +178,22 @@ def _division(found: CheckUp | Run) -> Iterator[Seen]:
 def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
     for _, op in () if graph is None else graph.of_loss():
-        if op.name not in _PAIRS or len(op.shapes) < 2:
+        if op.name not in _PAIRS | {"multiply"} or len(op.shapes) < 2:
             continue
         tracked = [at for at, parent in enumerate(op.parents[:2]) if parent >= 0]
         if len(tracked) != 1:
             continue
         mine, other = op.shapes[tracked[0]], op.shapes[1 - tracked[0]]
         crossed = mine is not None and _crossed(mine, other, op.shape)
+        if op.name == "multiply" and (not crossed or mine is None or mine[0] < FEW or other is None):
+            continue  # a table of weights is looked at below
         if crossed and mine is not None:
             theirs = other or ((mine[0],) if len(mine) == 2 else (mine[0], 1))
+            kind = "weights" if op.name == "multiply" else "targets"
+            each = "gets the weights of all" if op.name == "multiply" else "is compared with every target"
             yield Seen(
-                f"{op.name} of predictions {mine} and targets {theirs} makes {mine[0]} x {mine[0]} numbers: each "
-                "prediction is compared with every target",
+                f"{op.name} of predictions {mine} and {kind} {theirs} makes {mine[0]} x {mine[0]} numbers: each "
+                f"prediction {each}",
                 op.where,
                 float(mine[0]),
                 remedy=f"{'prediction.squeeze(1)' if len(mine) == 2 else 'target.squeeze(1)'}  # both {(mine[0],)}",

@@ -16,6 +16,10 @@ from glassgrad.doctor.run import Run
 WORSE, EMBEDDED = 1.3, 1.5
 """A first loss above log K by this factor comes from large, wrong outputs; the usual layers begin at most at 1.2 times
 log K, those behind embeddings of deviation 1 at most at 1.45 times (`EMBEDDED`)."""
+EXCESS = 0.5
+"""The least excess over log K: with few classes, the first steps make up for less."""
+REACH = 4.0
+"""The largest output at first, below which a loss above that of a guess is none of large outputs."""
 RISEN, LEAP, SPIKE, FEW = 1.5, 5.0, 3.0, 4
 MOVED = 1.4
 """The ratio of sizes of targets or batches, from which they are not drawn from one data set."""
@@ -100,7 +104,9 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
         return  # a sum over steps or heads
     expected = math.log(run.labels[0][1].classes)
     embedded = run.graph is not None and any(op.name in _EMBEDDING and LEAF in op.parents for op in run.graph.ops)
-    limit = (EMBEDDED if embedded else WORSE) * expected
+    limit = max((EMBEDDED if embedded else WORSE) * expected, expected + EXCESS)
+    if run.labels[0][1].reach < REACH:
+        return  # such outputs are not confident: the loss has other terms, or weights
     count = run.labels[0][1].count
     summed = count > 1 and SUMMED < curve[0, 1] / (count * expected) < 1 / SUMMED
     if (

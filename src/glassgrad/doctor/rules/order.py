@@ -17,6 +17,7 @@ MOSTLY, ALONE = 0.75, 0.6
 GONE, FOR = 1e-4, 0.3
 """A rate relative to the highest one, and the share of the steps below it: healthy schedules reach it only later."""
 FALLEN = 1.0
+_ASKING = frozenset({"LBFGS"})
 RESTING = 3
 """The steps at the beginning that a schedule may stand at a rate of 0."""
 WON = 3.0
@@ -35,6 +36,7 @@ _THROUGH = words(
 
 
 _LOGS = words("log_softmax logsigmoid log_sigmoid log log2 log10 log1p cross_entropy nll_loss")
+_CURVED = words("exp softmax sigmoid softplus logsigmoid square power tanh log_softmax")
 _PICKS, _SUMS = words("take_along_axis getitem gather pick index_select"), words("sum mean divide where")
 
 
@@ -63,6 +65,8 @@ def _clipped_early(run: Run) -> Iterator[Seen]:
 )
 def _thrown(run: Run) -> Iterator[Seen]:
     parts = run.parts
+    if any(kind in _ASKING for kind, _ in run.setup.optimizers):
+        return  # a step of these takes several passes of its closure
     if parts.thrown >= 6 and parts.thrown > (ALONE if parts.alone else MOSTLY) * parts.passes and run.calls.steps:
         step, backward = run.calls.line("step"), run.calls.line("backward")
         what = (
@@ -203,15 +207,24 @@ def _accelerates(curve: Array) -> bool:
 
 def _turned_op(graph: Graph) -> tuple[Op, str] | None:
     """Return the op with the wrong sign and a description of the fault; None if that is uncertain."""
-    for _, op in graph.of_loss():
+    for number, op in graph.of_loss():
         maker = None
         if op.name == "nll_loss" and op.parents:
             maker = graph.made_by(op.parents[0])
-        elif op.name == "negative" and op.parents:
+        elif op.name == "negative" and op.parents and number not in _inside(graph):
             maker = _picked_from(graph, op.parents[0])
         if maker is not None and maker.name not in _LOGS:
             return op, f"its minus is meant for a log-probability, but {maker.name} makes other numbers"
     return _on_the_way(graph)
+
+
+def _inside(graph: Graph) -> set[int]:
+    """Return the ops of which another takes an exponential or the like, so that their sign is not that of the loss."""
+    inner: set[int] = set()
+    for op in graph.ops:
+        if op.name in _CURVED:
+            inner.update(parent for parent in op.parents if parent >= 0)
+    return inner
 
 
 def _on_the_way(graph: Graph) -> tuple[Op, str] | None:

@@ -178,6 +178,21 @@ def _statistics(run: Run) -> Iterator[Seen]:
     yield Seen(what, where, one.arrived)
 
 
+@warning(
+    "running statistics do not arrive",
+    "Let the buffers of the copy follow too: they hold the running statistics.",
+    "for mine, theirs in zip(copy.buffers(), model.buffers()): mine.copy_(theirs)",
+)
+def _stale(run: Run) -> Iterator[Seen]:
+    for variable, layer, where in run.parts.stale if run.calls.steps >= MANY else ():
+        what = (
+            f"the weights of '{variable}' follow the model{_at(where)}, and the running statistics of its '{layer}' "
+            "are still those with which training began: in evaluation mode it normalises by them"
+        )
+        yield Seen(what, where)
+        return
+
+
 @warning("sequence read at its beginning", "Read the last output, or the mean of all.", "outputs[:, -1]")
 def _beginning(run: Run) -> Iterator[Seen]:
     where = run.calls.line("forward") if run.graph is None else _reader(run.graph) or run.calls.line("forward")

@@ -318,7 +318,9 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
     names = [
         name
         for at, name in enumerate(data.parameters)
-        if name not in run.setup.not_given and still[rate, at].sum() > 2 and still[rate, at].all()
+        if name not in (*run.setup.not_given, *run.setup.elsewhere)
+        and still[rate, at].sum() > 2
+        and still[rate, at].all()
     ]
     if names and not run.calls.empty:
         what = (

@@ -16,15 +16,13 @@ from glassgrad.doctor.run import Run
 _ERRORS = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
 _BINARY = words("binary_cross_entropy binary_cross_entropy_with_logits")
 _BOUNDS = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "softmax": (0.0, 1.0)}
-_LOGS = words("log_softmax logsigmoid log_sigmoid log")
+LOGS = words("log_softmax logsigmoid log_sigmoid log")
 OUTSIDE = 0.05
 """How far targets may lie outside of the range of the output, as a part of the range."""
 LARGE = 100.0
 """A deviation or a mean of targets from which a squared error makes steps that nothing else is made for."""
 LEARNT = 0.02
 """The loss at the end relative to the first one, below which the size of the targets did no harm."""
-ONE_SIDED, HIGH = 2.0, 20.0
-"""Weights of log-probabilities: |mean| / deviation, and the size, above which only their common part is learnt."""
 ENOUGH = 64
 CLOSE = 0.9
 """The largest output, from which a bound of 1 and not a small layer keeps the outputs there."""
@@ -38,7 +36,7 @@ def _line(op: Op) -> str:
     return f"{op.name} at {op.where}" if op.where else op.name
 
 
-def _compared(graph: Graph | None) -> Iterator[tuple[Op, Op, Constant]]:
+def compared(graph: Graph | None) -> Iterator[tuple[Op, Op, Constant]]:
     """Yield the ops that compare a tracked operand with a known one, with the maker of the tracked one."""
     for op in () if graph is None else graph.ops:
         tracked = [parent for parent in op.parents[:2] if parent >= 0]
@@ -74,7 +72,7 @@ def _softmax_of_one(run: Run) -> Iterator[Seen]:
     "loss = F.binary_cross_entropy_with_logits(logits, labels)",
 )
 def _softmax_of_several(run: Run) -> Iterator[Seen]:
-    for op, maker, target in _compared(run.graph):
+    for op, maker, target in compared(run.graph):
         least, most = target.rows
         if (op.name in _ERRORS | _BINARY and maker.name == "softmax" and target.whole and most > 1) and (
             target.low >= 0 and target.high <= 1
@@ -89,7 +87,7 @@ def _softmax_of_several(run: Run) -> Iterator[Seen]:
 
 @error("targets out of range", "Number the two classes 0 and 1.", "targets = (targets > 0).float()")
 def _out_of_range(run: Run) -> Iterator[Seen]:
-    for op, _, target in _compared(run.graph):
+    for op, _, target in compared(run.graph):
         if op.name in _BINARY and (target.low < 0 or target.high > 1):
             what = (
                 f"the targets of {_line(op)} run from {target.low:g} to {target.high:g}; it takes probabilities from "
@@ -106,7 +104,7 @@ def _out_of_range(run: Run) -> Iterator[Seen]:
     OUTSIDE,
 )
 def _out_of_reach(run: Run) -> Iterator[Seen]:
-    for op, maker, target in _compared(run.graph):
+    for op, maker, target in compared(run.graph):
         if op.name not in _ERRORS or maker.name not in _BOUNDS or len(target.shape) < 1 or target.shape[0] < 4:
             continue
         low, high = _BOUNDS[maker.name]
@@ -130,7 +128,7 @@ def _unnormalised(run: Run) -> Iterator[Seen]:
     curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
     if len(curve) > 4 and np.median(curve[-3:, 1]) < LEARNT * curve[0, 1]:
         return
-    for op, _, target in _compared(run.graph):
+    for op, _, target in compared(run.graph):
         size = max(abs(target.mean), target.std)
         if op.name == "mse_loss" and size > LARGE:
             what = (
@@ -163,7 +161,7 @@ def missing_logarithm(graph: Graph | None) -> tuple[Op, Op] | None:
         if op.name == "negative" and graph is not None:
             picked = _gathered(graph, op.parents[0] if op.parents else -1)
         maker = graph.made_by(picked) if graph is not None and picked >= 0 else None
-        if maker is not None and maker.name not in _LOGS:
+        if maker is not None and maker.name not in LOGS:
             return op, maker
     return None
 
@@ -218,6 +216,43 @@ def _divided_again(run: Run) -> Iterator[Seen]:
 
 
 @warning(
+    "averaged twice",
+    "Leave out the division: the loss is a mean over the batch already, and the rate acts as if it were much smaller.",
+    "loss = error.pow(2).sum(-1).mean()  # without / batch_size",
+)
+def _divided_mean(run: Run) -> Iterator[Seen]:
+    graph, batch = run.graph, run.data.batch[:1].tolist() if run.data is not None else []
+    if graph is None or not batch or not batch[0] >= ENOUGH // 8 or {"BFB", "BB"} & _pairs_of(run.calls.sequence):
+        return
+    number = graph.loss
+    for _ in range(6):
+        op = graph.ops[number] if number >= 0 else None
+        tracked = [parent for parent in op.parents if parent >= 0] if op is not None else []
+        if op is None or op.shape != () or len(tracked) != 1 or op.name not in {"divide", "multiply", "negative"}:
+            return
+        before = graph.made_by(tracked[0])
+        if op.name == "divide" and op.factor == batch[0] and before is not None and _averages(graph, before):
+            what = (
+                f"{_line(before)} is a mean over the batch of {batch[0]:g} already, and {_line(op)} divides it by the "
+                "size of the batch once more"
+            )
+            yield Seen(what, op.where, float(op.factor))
+            return
+        number = tracked[0]
+
+
+def _pairs_of(sequence: str) -> set[str]:
+    return {sequence[at : at + size] for size in (2, 3) for at in range(len(sequence))}
+
+
+def _averages(graph: Graph, op: Op) -> bool:
+    """Tell whether an op is the mean of everything: itself, or a sum divided by the number of its terms."""
+    terms = graph.made_by(op.parents[0]) if op.name == "divide" and op.parents else None
+    shape = terms.shapes[0] if terms is not None and terms.name == "sum" and terms.shapes else None
+    return op.shape == () and (op.name == "mean" or (shape is not None and op.factor == math.prod(shape)))
+
+
+@warning(
     "outputs bounded before cross entropy",
     "Divide similarities by a temperature such as 0.1, and leave out what bounds the outputs.",
     "logits = similarity / 0.1",
@@ -269,69 +304,13 @@ def _from_one(run: Run) -> Iterator[Seen]:
         yield Seen(what, run.calls.line("loss"), 1.0)
 
 
-# --- weights of log-probabilities ---
-
-
-@warning(
-    "returns without scale",
-    "Subtract the mean of the returns, or a baseline, and divide by their deviation.",
-    "returns = (returns - returns.mean()) / (returns.std() + 1e-8)",
-    ONE_SIDED,
-    "Sutton and Barto, Reinforcement Learning (2018), section 13.4",
-)
-def _returns(run: Run) -> Iterator[Seen]:
-    graph = run.graph
-    for op, maker, weights in _compared(graph):
-        while graph is not None and maker.name in {"negative", "sum"} and maker.parents and maker.parents[0] >= 0:
-            maker = graph.made_by(maker.parents[0]) or maker
-            if maker.name == "sum":
-                break
-        if op.name != "multiply" or maker.name not in _LOGS or weights.shape not in {op.shape[:1], (*op.shape[:1], 1)}:
-            continue
-        if weights.low == weights.high == 0:
-            what = f"the log-probabilities are weighted at {op.where} by zeros: no gradient reaches the policy"
-            yield Seen(what, op.where, 0.0, severity="error", advice="Look at what was subtracted from the returns.")
-            return
-        if weights.shape[0] < 8 or (weights.low >= 0 and weights.high <= 1):
-            continue
-        sided = abs(weights.mean) / weights.std if weights.std > 0 else math.inf
-        high = max(abs(weights.low), abs(weights.high))
-        if (sided > ONE_SIDED and abs(weights.mean) > 1) or high > HIGH:
-            what = (
-                f"the log-probabilities are weighted at {op.where} by numbers of mean {weights.mean:.3g} and deviation "
-                f"{weights.std:.3g}: their common part makes each action more likely, and hides which were better"
-            )
-            yield Seen(what, op.where, sided)
-            return
-
-
-@warning(
-    "averaged before it is weighted",
-    "Weight each example first, and take the mean of the products.",
-    "loss = -(log_probability * advantage).mean()",
-)
-def _mean_first(run: Run) -> Iterator[Seen]:
-    graph = run.graph
-    for op, maker, weights in _compared(graph):
-        scalar = () in op.shapes[:2] and maker.shape == () and maker.name in {"mean", "sum", "multiply", "divide"}
-        each = len(weights.shape) == 1 and weights.shape[0] > 3 and op.shape == weights.shape
-        before = graph is not None and maker.parents and maker.parents[0] >= 0
-        if op.name == "multiply" and scalar and each and before:
-            what = (
-                f"{_line(maker)} is one number for the whole batch, and {_line(op)} multiplies it by "
-                f"{weights.shape[0]} weights: which example has which weight is lost"
-            )
-            yield Seen(what, maker.where or op.where)
-            return
-
-
 @info(
     "classes as numbers",
     "Classes have no order: give the model one output for each, and use cross entropy.",
     "nn.Linear(width, classes); loss = F.cross_entropy(logits, labels)",
 )
 def _classes_as_numbers(run: Run) -> Iterator[Seen]:
-    for op, maker, target in _compared(run.graph):
+    for op, maker, target in compared(run.graph):
         several = len(target.shape) > 1 and target.shape[1] > 1
         if op.name not in _ERRORS - {"subtract"} or several or not target.whole or target.values is None:
             continue
@@ -352,7 +331,7 @@ def _classes_as_numbers(run: Run) -> Iterator[Seen]:
     "loss = F.binary_cross_entropy_with_logits(logits, labels)",
 )
 def _rows(run: Run) -> Iterator[Seen]:
-    for op, maker, target in _compared(run.graph):
+    for op, maker, target in compared(run.graph):
         entropy = op.name == "cross_entropy" or (op.name == "multiply" and maker.name == "log_softmax")
         shaped = (
             len(target.shape) == 2 and target.shape[0] != target.shape[1] and target.shape == (op.shape or target.shape)

@@ -19,8 +19,11 @@ from tests.doctor.world.building import (
     wider2,
     wider3,
     wider4,
+    wider5,
+    wider6,
+    wider7,
 )
 
-_FILES = modules, losses, loops, data, sequences, players, wider1, wider2, wider3, wider4
+_FILES = modules, losses, loops, data, sequences, players, wider1, wider2, wider3, wider4, wider5, wider6, wider7
 PROGRAMS = tuple(chain.from_iterable(one.PROGRAMS for one in _FILES))
-WIDER = tuple(chain.from_iterable(one.PROGRAMS for one in (wider1, wider2, wider3, wider4)))
+WIDER = tuple(chain.from_iterable(one.PROGRAMS for one in (wider1, wider2, wider3, wider4, wider5, wider6, wider7)))

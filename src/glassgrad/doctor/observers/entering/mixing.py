@@ -1,8 +1,9 @@
-"""Find models whose output for one example depends on the other examples of the batch."""
+"""Find models whose output for one example depends on the other examples of the batch, or on its place in it."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,10 +19,10 @@ _OF_SEQUENCES = words("LSTM GRU RNN MultiheadAttention TransformerEncoderLayer T
 
 
 class Mixing:
-    """Calls a model once more with other examples in the second half of a batch, and compares the first half.
+    """Calls a model again with other examples in the second half of a batch, and with the examples in another order.
 
     Attributes:
-        mixed: whether its outputs changed; None if it was not called.
+        mixed: whether the outputs of the first half changed, or did not follow the order; None if it was not called.
     """
 
     def __init__(self) -> None:
@@ -32,12 +33,13 @@ class Mixing:
         """Note that a loss compares this number of examples, of which each has a target of its own.
 
         `alike` tells whether several examples have the same target, as classes have; the targets of a contrastive loss
-        are places in the batch, and all differ.
+        are places in the batch, and all differ. A tagger has a target for each place of each example.
         """
         entering = library.numbers(args[0]) if len(args) == 1 and library.is_tensor(args[0]) else None
         known = entering is not None and entering.ndim > 1 and entering.size <= _LARGEST
         if known and entering is not None and alike and self.mixed is None:
-            self._wanted = len(entering) == examples >= _FEWEST and entering.shape[1] != examples
+            rows, places = entering.shape[:2]
+            self._wanted = rows >= _FEWEST and rows != places and examples in {rows, rows * places}
 
     @property
     def asks(self) -> bool:
@@ -45,28 +47,71 @@ class Mixing:
         return self._wanted and self.mixed is None
 
     def ask(self, model: Module, args: Args) -> None:
-        """Compare the outputs of the first half of the batch. Restores the model and the random generators."""
+        """Compare the outputs of the same examples. Restores the model and the random generators."""
         self.mixed = False
         entering = library.numbers(args[0])
         if entering is None or _uses_the_batch(model):
             return
-        middle = len(entering) // 2
-        changed = entering.copy()
-        others = np.roll(entering, 1, axis=0)[middle:]
-        changed[middle:] = others if entering.dtype.kind in "iub" else -1.5 * others  # sums and maxima change too
-        before, after = (_run(model, ids, library.is_torch(args[0])) for ids in (entering.copy(), changed))
-        if before is None or after is None or before.shape != after.shape or len(before) != len(entering):
+        torch = library.is_torch(args[0])
+
+        def once(inputs: Array) -> Array | None:
+            return next(iter(_run(model, inputs, torch)), None)
+
+        first = _run(model, entering, torch, 2)
+        if len(first) < 2 or not first[0].ndim or first[0].dtype.kind != "f" or not np.isfinite(first[0]).all():
             return
-        if before.dtype.kind == "f" and np.isfinite(before).all() and np.isfinite(after).all():
-            change = float(np.abs(before[:middle] - after[:middle]).max())
-            self.mixed = change > _FAR * max(float(np.abs(before).max()), 1e-30)
+        before, draws = first[0], not _equal(*first)
+        if draws and not _equal(before, once(entering)):
+            return  # a state that goes on from call to call
+        rows, places = entering.shape[:2]
+        if len(before) == rows:
+            self.mixed = _mixes(entering, before, once, 0, draws)
+        elif len(before) == rows * places:  # the examples may be the first axis of the inputs, or the second
+            self.mixed = all(_mixes(entering, before, once, axis, draws) for axis in (0, 1))
 
 
-def _run(model: Module, inputs: Array, torch: bool) -> Array | None:
-    """Return the outputs in evaluation mode; both calls draw the same random numbers."""
+def _equal(one: Array, other: Array | None) -> bool:
+    return other is not None and one.shape == other.shape and np.array_equal(one, other)
+
+
+def _mixes(entering: Array, before: Array, run: Callable[[Array], Array | None], axis: int, draws: bool) -> bool:
+    """Tell whether outputs change with other examples or with their order, if `axis` is the one of the examples.
+
+    A model that draws random numbers (`draws`) gives those of a place to another example if the order changes.
+    """
+    count = entering.shape[axis]
+    middle = count // 2
+    ahead = np.moveaxis(entering, axis, 0)
+    rolled = np.roll(ahead, 1, axis=0)
+    others = rolled[middle:]
+    changed = ahead.copy()
+    changed[middle:] = others if entering.dtype.kind in "iub" else -1.5 * others  # sums and maxima change too
+    mine = _by_example(before, entering, axis)
+    cases = [(changed, mine, middle), (rolled, np.roll(mine, 1, axis=0), count)]
+    for given, wanted, kept in cases[:1] if draws else cases:
+        after = run(np.ascontiguousarray(np.moveaxis(given, 0, axis)))
+        if after is None or after.shape != before.shape or not np.isfinite(after).all():
+            return False
+        change = np.abs(_by_example(after, entering, axis)[:kept] - wanted[:kept]).max()
+        if float(change) > _FAR * max(float(np.abs(before).max()), 1e-30):
+            return True
+    return False
+
+
+def _by_example(outputs: Array, entering: Array, axis: int) -> Array:
+    """Return outputs with the axis of the examples first, also if there is a row for each place of each example."""
+    if len(outputs) == len(entering):
+        return outputs
+    return np.moveaxis(outputs.reshape(*entering.shape[:2], *outputs.shape[1:]), axis, 0)
+
+
+def _run(model: Module, inputs: Array, torch: bool, times: int = 1) -> list[Array]:
+    """Return copies of the outputs in evaluation mode of one or more calls; each first call draws the same numbers."""
     with aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
         model.eval()
-        return library.numbers(library.first_tensor(model(library.tensor_of(inputs, torch))))
+        given = [library.tensor_of(inputs.copy(), torch) for _ in range(times)]
+        found = [library.numbers(library.first_tensor(model(one))) for one in given]
+        return [one.copy() for one in found if one is not None]
 
 
 def _uses_the_batch(model: Module) -> bool:

@@ -5,29 +5,6 @@ from __future__ import annotations
 from tests.doctor.world.program import Program
 
 PROGRAMS = (
-    Program("test examples that nobody normalises", ("held-out inputs of another scale",), """
-raw = 120 + 60 * torch.randn(500, 12)
-label = (raw[:, :4].mean(1) > 120).long()
-x_train, y_train, x_test, y_test = raw[:400], label[:400], raw[400:], label[400:]
-mean, std = x_train.mean(0), x_train.std(0)
-x_train = (x_train - mean) / std
-model = nn.Sequential(nn.Linear(12, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 2))
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-for epoch in range(12):
-    model.train()
-    order = torch.randperm(400)
-    for at in range(0, 400, 40):
-        rows = order[at:at + 40]
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x_train[rows]), y_train[rows])
-        loss.backward()
-        optimizer.step()
-    model.eval()
-    with torch.no_grad():
-        right = (model(x_test).argmax(1) == y_test).sum().item()  #!
-    print(epoch, right / 100)
-""", (("model(x_test)", "model((x_test - mean) / std)"),),
-        source="https://github.com/JeasunLok/ResNet-pytorch/issues/1"),
     Program("masks whose width and height are exchanged", (
         "labels do not belong to the inputs",
         "learns less than a probe",
@@ -110,30 +87,6 @@ for step in range(150):
     optimizer.step()
 """, (("self.pe[:x.size(0)]", "self.pe[:x.size(1)].transpose(0, 1)"),),
         source="https://github.com/zcao0420/MOFormer/issues/9"),
-    Program("an encoder that takes rows of a table for time", ("examples mixed", "sequence read at its beginning"), """
-table = torch.randn(400, 6)
-label = (table[:, 0] * table[:, 1] + table[:, 2] > 0).long()
-class TabTransformer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.column = nn.Parameter(0.2 * torch.randn(6, 24))
-        self.scale = nn.Parameter(0.5 * torch.randn(6, 24))
-        layer = nn.TransformerEncoderLayer(24, 4, 48, dropout=0.0)  #!
-        self.encoder = nn.TransformerEncoder(layer, 2)
-        self.out = nn.Sequential(nn.Linear(144, 32), nn.ReLU(), nn.Linear(32, 2))
-    def forward(self, rows):
-        fields = rows.unsqueeze(2) * self.scale + self.column
-        return self.out(self.encoder(fields).flatten(1))  #!
-model = TabTransformer()
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-for step in range(150):
-    part = torch.randint(0, 400, (40,))
-    loss = F.cross_entropy(model(table[part]), label[part])  #!
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-""", (("48, dropout=0.0)", "48, dropout=0.0, batch_first=True)"),),
-        source="https://github.com/IBM/TabFormer/pull/14"),
     Program("the target of the state that was left", ("mask never used",), """
 states = torch.randn(500, 4)
 actions = torch.randint(0, 2, (500,))
@@ -200,24 +153,6 @@ for step in range(150):
     optimizer.step()
 """, (('"lr": rate}]', '"lr": rate}, {"params": model.down.parameters(), "lr": rate}]'),),
         source="https://github.com/ohhhyeahhh/SiamCAR/issues/18"),
-    Program("the scheduler slips into the loop of batches", (
-        "rate decays to nothing",
-        "schedule stepped for each batch",
-    ), """
-x = torch.randn(640, 10)
-y = (x[:, 0] * x[:, 1] > 0).long()
-model = nn.Sequential(nn.Linear(10, 48), nn.ReLU(), nn.Linear(48, 2))
-optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)  #!
-for epoch in range(15):
-    for at in range(0, 640, 32):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x[at:at + 32]), y[at:at + 32])
-        loss.backward()
-        optimizer.step()
-        scheduler.step()  #!
-""", (("        scheduler.step()", "    scheduler.step()"),),
-        source="https://github.com/ivadomed/ivadomed/pull/55"),
     Program("a cosine whose length counts epochs, stepped per batch", ("schedule stepped for each batch",), """
 x = torch.randn(640, 10)
 y = (x[:, 0] * x[:, 1] > 0).long()
@@ -334,37 +269,6 @@ for step in range(120):
     optimizer.step()
 """, (("hidden.reshape(-1, 32)", "hidden.transpose(0, 1).reshape(-1, 32)"),),
         source="https://github.com/TobiasLee/Chinese-Hip-pop-Generation/pull/8"),
-    Program("a teacher whose normalisation keeps its first statistics", (
-        "running statistics do not arrive", "copy never updated",
-    ), """
-import copy
-x = 3 + 2 * torch.randn(400, 8)
-y = (x[:, 0] > x[:, 1]).long()
-student = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 2))
-teacher = copy.deepcopy(student)
-for p in teacher.parameters():
-    p.requires_grad_(False)
-teacher.eval()
-optimizer = torch.optim.Adam(student.parameters(), lr=3e-3)
-@torch.no_grad()
-def update(student, teacher, decay):
-    for s, t in zip(student.parameters(), teacher.parameters()):  #!
-        t.mul_(decay).add_(s * (1 - decay))
-for step in range(160):
-    rows = torch.randint(0, 400, (32,))
-    noisy = x[rows] + 0.1 * torch.randn(32, 8)
-    with torch.no_grad():
-        wanted = F.softmax(teacher(x[rows]), 1)  #!
-    out = student(noisy)
-    loss = F.cross_entropy(out, y[rows]) + 0.5 * (F.softmax(out, 1) - wanted).pow(2).mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    update(student, teacher, 0.95)
-""", (("        t.mul_(decay).add_(s * (1 - decay))",
-       ("        t.mul_(decay).add_(s * (1 - decay))\n"
-        "    for s, t in zip(student.buffers(), teacher.buffers()):\n        t.copy_(s)")),),
-        source="https://github.com/saltoricristiano/cosmix-uda/issues/21"),
     Program("a moving average bound to a local name", ("copy never updated",), """
 import copy
 x = torch.randn(400, 6)

@@ -35,6 +35,7 @@ _WORDS = """
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false
     s step main arena arrays model count words turn turns i j k l m n a b c d e g o p q r u v bordered strips columns
     turned shape first left given at_step at_row from_h later earlier before input forget cell output memory state
+    tiles_of_x tiles_of_y band points products kernels part last
     squashed dc dh inner reset update dnew dupdate dreset exp log sin cos tan tanh sqrt pow floor ceil round trunc erf
     gamma lgamma index time remove rename exit abs labs div free malloc read write open close link
     signal j0 j1 jn y0 y1 yn NAN INFINITY NULL EOF FILE x0 x1 x2 x3 is0 is1 is2 is3

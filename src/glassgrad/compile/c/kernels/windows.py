@@ -17,6 +17,7 @@ from glassgrad.compile.c.words import TYPES
 from glassgrad.compile.ir.graph import Instr, Var
 
 _MOST_STRIPS = 1 << 16  # elements of the windows that are multiplied at once
+_PARTS, _SHARED = 4, 10**7  # of the images, each with scratch memory of its own, from this many products on
 _MOST_WRITTEN = 4  # elements of a window that are written out one by one
 
 _STRUCT = """\
@@ -166,8 +167,8 @@ class ConvCode(Solid):
     def takes(instr: Instr) -> bool:
         return _fits(instr)
 
-    def lines(self) -> list[str]:
-        """Return the body: the shape of the windows, then a loop over images and groups."""
+    def sized(self) -> None:
+        """Note the sizes, and how many parts of the images threads may take."""
         (first, second), out = (one.shape for one in self.instr.reads()), self.instr.output.shape
         self.x, self.w, self.y = {
             "conv2d": (first, second, out),
@@ -177,6 +178,12 @@ class ConvCode(Solid):
         self.groups = self.instr.params["groups"]
         self.channels, self.outputs = self.x[1] // self.groups, self.w[0] // self.groups
         self.terms, self.places = self.channels * self.w[2] * self.w[3], self.y[2] * self.y[3]
+        products = self.x[0] * self.groups * self.outputs * self.terms * self.places
+        self.parts = min(_PARTS, self.x[0]) if products > _SHARED else 1
+
+    def lines(self) -> list[str]:
+        """Return the body: the shape of the windows, then a loop over images and groups."""
+        self.sized()
         body = {"conv2d": self._forward, "conv2d_input": self._input, "conv2d_weight": self._weight}[self.instr.op]
         return [*self._bordered(), *body()]
 
@@ -191,13 +198,32 @@ class ConvCode(Solid):
             max(first + size, (count - 1) * far + (taps - 1) * gap + 1) for size, count, taps, first, far, gap in sides
         )
         self.helpers.need("gg_windows", _STRUCT)
-        self.room("bordered", self.kind, self.channels * high * wide + STRIP * step[1])
+        elements = self.channels * high * wide
+        self.bordered = self.own("bordered", elements + STRIP * step[1])
         shape = _shape(self.channels, *self.x[2:], *self.w[2:], *self.y[2:], *step, *apart, *before, high, wide)
-        return [shape, f"memset(bordered, 0, {self.channels * high * wide} * sizeof *bordered);"]
+        return [shape, f"memset(bordered, 0, {self.rooms[-1].elements} * sizeof *bordered);"]
+
+    def own(self, name: str, elements: int) -> str:
+        """Ask for scratch memory for each part; return its address in a part."""
+        apart = -(-elements // STRIP) * STRIP
+        self.room(name, self.kind, self.parts * apart)
+        return f"{name} + part * {apart}" if self.parts > 1 else name
+
+    def shared(self, counter: str, count: int, step: int, body: list[str]) -> list[str]:
+        """Return a loop in steps. Threads share its parts: the same whatever the number of threads."""
+        first, each = (f"part * {step}" if step > 1 else "part", self.parts * step) if self.parts > 1 else ("0", step)
+        head = f"for (ptrdiff_t {counter} = {first}; {counter} < {self.sizes.text(count)}; {counter} += {each}) {{"
+        lines = [head, *indented(body), "}"]
+        return ["GG_SHARED()", *loop("part", self.parts, lines)] if self.parts > 1 else lines
+
+    def summed(self, name: str, elements: int) -> list[str]:
+        """Return the loop that adds the sums of all parts to the first."""
+        apart = -(-elements // STRIP) * STRIP
+        terms = " + ".join(f"{name}[i + {part * apart}]" for part in range(1, self.parts))
+        return loop("i", elements, [f"{name}[i] += {terms};"]) if terms else []
 
     def _each(self, body: list[str]) -> list[str]:
-        size = self.sizes.text
-        return loop("n", size(self.x[0]), loop("g", self.groups, body) if self.groups > 1 else body)
+        return self.shared("n", self.x[0], 1, loop("g", self.groups, body) if self.groups > 1 else body)
 
     def _of_image(self, start: str, elements: int) -> str:
         number = f"(n * {self.groups} + g)" if self.groups > 1 else "n"
@@ -214,7 +240,7 @@ class ConvCode(Solid):
 
     def _product(self, adds: str, sizes: tuple[int, int, int], a: str, b: str, c: str) -> str:
         m, n, k = (self.sizes.text(one) for one in sizes)
-        strips = self.room("strips", self.kind, block_size(*sizes[1:]))
+        strips = self.own("strips", block_size(*sizes[1:]))
         name = product_function(self.helpers, self.kind)
         return f"{name}({adds}, {m}, {n}, {k}, {a}, {b}, {c}, {n}, {strips});"
 
@@ -224,50 +250,51 @@ class ConvCode(Solid):
         """Return the product of the weight and the windows of each image, some windows at a time."""
         size = self.sizes.text
         count = min(max(_MOST_STRIPS // self.terms // STRIP, 1) * STRIP, self.places)
-        strips = self.room("strips", self.kind, strips_size(count, self.terms) + STRIP)
+        strips = self.own("strips", strips_size(count, self.terms) + STRIP)
         product, _ = packed_functions(self.helpers, self.kind)
         result = f"{self._of_image(self.pointer(self.instr.output), self.outputs * self.places)} + first"
         rows, width = size(self.outputs), size(self.places)
         weight = f"{self._of_group(self.start(1))}, {size(self.terms)}, 1"
         body = [
             f"const ptrdiff_t left = {width} - first, count = left < {count} ? left : {count};",
-            self._call("gg_windows", _WINDOWS, "bordered", "first", "count", strips),
+            self._call("gg_windows", _WINDOWS, self.bordered, "first", "count", strips),
             f"{product}(false, {rows}, count, {size(self.terms)}, {weight}, {strips}, {result}, {width});",
         ]
         head = f"for (ptrdiff_t first = 0; first < {width}; first += {count}) {{"
-        copy = self._call("gg_border", _BORDER, self._image(self.start(0)), "bordered")
+        copy = self._call("gg_border", _BORDER, self._image(self.start(0)), self.bordered)
         return self._each([copy, head, *indented(body), "}"])
 
     def _input(self) -> list[str]:
         """Return the product for the gradients of all windows, which are then added to the image."""
         size, target = self.sizes.text, self._image(self.pointer(self.instr.output))
-        columns = self.room("columns", self.kind, self.terms * self.places)
+        columns = self.own("columns", self.terms * self.places)
         weight = f"{self._of_group(self.start(1))}, 1, {size(self.terms)}"
         gradient = f"{self._of_image(self.start(0), self.outputs * self.places)}, {size(self.places)}, 1"
         return self._each(
             [
                 self._product("false", (self.terms, self.places, self.outputs), weight, gradient, columns),
-                self._call("gg_columns", _COLUMNS, "bordered", columns, "true"),
-                self._call("gg_from_border", _INSIDE, "bordered", target),
+                self._call("gg_columns", _COLUMNS, self.bordered, columns, "true"),
+                self._call("gg_from_border", _INSIDE, self.bordered, target),
             ]
         )
 
     def _weight(self) -> list[str]:
         """Return the product of windows and gradient, summed over images, and its transpose."""
         size = self.sizes.text
-        columns = self.room("columns", self.kind, self.terms * self.places)
-        total = self.room("total", self.kind, self.groups * self.terms * self.outputs)
+        columns = self.own("columns", self.terms * self.places)
+        total = self.own("total", self.groups * self.terms * self.outputs)
         gradient = f"{self._of_image(self.start(1), self.outputs * self.places)}, 1, {size(self.places)}"
         sizes = (self.terms, self.outputs, self.places)
         body = [
-            self._call("gg_border", _BORDER, self._image(self.start(0)), "bordered"),
-            self._call("gg_columns", _COLUMNS, "bordered", columns, "false"),
-            self._product("n > 0", sizes, f"{columns}, {size(self.places)}, 1", gradient, self._of_group(total)),
+            self._call("gg_border", _BORDER, self._image(self.start(0)), self.bordered),
+            self._call("gg_columns", _COLUMNS, self.bordered, columns, "false"),
+            self._product(f"n >= {self.parts}", sizes, f"{columns}, {size(self.places)}, 1", gradient, self._of_group(total)),
         ]
         to = self._of_group(self.pointer(self.instr.output))
-        turn = [f"({to})[o * {size(self.terms)} + e] = ({self._of_group(total)})[e * {size(self.outputs)} + o];"]
+        turn = [f"({to})[o * {size(self.terms)} + e] = ({self._of_group('total')})[e * {size(self.outputs)} + o];"]
         turned = loop("o", size(self.outputs), loop("e", size(self.terms), turn))
-        return [*self._each(body), *(loop("g", self.groups, turned) if self.groups > 1 else turned)]
+        sums = self.summed("total", self.groups * self.terms * self.outputs)
+        return [*self._each(body), *sums, *(loop("g", self.groups, turned) if self.groups > 1 else turned)]
 
 
 class SpreadCode(Solid):

@@ -43,7 +43,7 @@ struct gg_tiles {
 
 _INTO_TILES = """\
 /* Transform rows [first, last) of tiles, counted through all images. A band is the SIDE rows of elements that a row of
-   tiles reads: planes side by side, zeros outside of the image. */
+   tiles reads: planes side by side, zeros outside of the image. The next row of tiles keeps the rows that it shares. */
 GG_INLINE void gg_NAME_of_tiles_KIND(const struct gg_tiles *s, const TYPE *restrict images, ptrdiff_t first,
                                      ptrdiff_t last, TYPE *restrict band, TYPE *restrict tiles)
 {
@@ -51,15 +51,17 @@ GG_INLINE void gg_NAME_of_tiles_KIND(const struct gg_tiles *s, const TYPE *restr
     for (ptrdiff_t r = first; r < last; r++) {
         const TYPE *image = images + r / s->down * s->planes * s->high * s->wide;
         const ptrdiff_t top = r % s->down * 2 - s->top;
-        memset(band, 0, (size_t)(SIDE * wide * s->planes) * sizeof *band);
-        for (ptrdiff_t y = top < 0 ? -top : 0; y < SIDE && top + y < s->high; y++) {
+        const ptrdiff_t kept = r > first && r % s->down > 0 ? SIDE - 2 : 0, row = wide * s->planes;
+        memcpy(band, band + 2 * row, (size_t)(kept * row) * sizeof *band);
+        memset(band + kept * row, 0, (size_t)((SIDE - kept) * row) * sizeof *band);
+        for (ptrdiff_t y = kept > -top ? kept : -top; y < SIDE && top + y < s->high; y++) {
             for (ptrdiff_t x = 0; x < s->wide; x++) {
                 for (ptrdiff_t c = 0; c < s->planes; c++) {
                     band[(y * wide + x + s->left) * s->planes + c] = image[(c * s->high + top + y) * s->wide + x];
                 }
             }
         }
-        const struct gg_squares seen = {1, wide * s->planes, s->planes}, points = {1, 4 * s->apart, s->apart};
+        const struct gg_squares seen = {1, row, s->planes}, points = {1, 4 * s->apart, s->apart};
         for (ptrdiff_t x = 0; x < s->across; x++, tiles += s->planes) {
             gg_NAME_KIND(s->planes, band + 2 * x * s->planes, seen, tiles, points);
         }
@@ -81,8 +83,8 @@ GG_INLINE void gg_out_of_tiles_KIND(const struct gg_tiles *s, const TYPE *restri
             gg_results_KIND(s->planes, tiles, points, band + 2 * x * s->planes, seen);
         }
         for (ptrdiff_t y = 0; y < 2 && top + y < s->high; y++) {
-            for (ptrdiff_t c = 0; c < s->planes; c++) {
-                for (ptrdiff_t x = 0; x < s->wide; x++) {
+            for (ptrdiff_t x = 0; x < s->wide; x++) {
+                for (ptrdiff_t c = 0; c < s->planes; c++) {
                     image[(c * s->high + top + y) * s->wide + x] = band[(y * wide + x) * s->planes + c];
                 }
             }

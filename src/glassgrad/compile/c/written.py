@@ -33,7 +33,7 @@ _PRAGMAS = """\
 #define GG_SIMD_SUM(...)
 #define GG_SIMD_LOOP
 #define GG_SHARED(...)
-#if defined(GG_SIMD) || defined(_OPENMP) /* sums whose terms the compiler may add in any order, and loops whose turns do not depend on each other */
+#if defined(GG_SIMD) || defined(_OPENMP) /* sums in any order, loops with turns in any order */
 #undef GG_SIMD_SUM
 #define GG_SIMD_SUM(...) GG_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
 #undef GG_SIMD_LOOP

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from glassgrad.compile.c.builder import CBuilder
 from glassgrad.compile.c.kernels.parts import indented
-from glassgrad.compile.c.kernels.products import STRIP, block_size, packed_functions, product_function, strips_size
+from glassgrad.compile.c.kernels.products import STRIP, block_size, product_function
 from glassgrad.compile.c.kernels.solid import loop
 from glassgrad.compile.c.kernels.windows import ConvCode
 from glassgrad.compile.llvm.convolutions.filtering import THREE, Matrix, on_both_axes, turned
@@ -98,12 +98,40 @@ class MinimalCode(ConvCode):
     """conv2d and its transposes, by minimal filtering where that saves time."""
 
     def lines(self) -> list[str]:
+        """Return the body: transforms and products of one block of tiles after another."""
         self.sized()
         if not self._pays():
             return super().lines()
         self.helpers.need("gg_tiles", _STRUCTS)
-        packed_functions(self.helpers, self.kind)
-        return self._of_weight() if self.instr.op == "conv2d_weight" else self._of_results()
+        (top, _), (left, _) = self.instr.params["padding"]
+        source, target = self.x, self.y
+        if self.instr.op == "conv2d_input":  # the convolution of the gradient with reversed kernels
+            source, target, top, left = self.y, self.x, 2 - top, 2 - left
+        down, across = (-(-size // 2) for size in target[2:])
+        count, rows = target[0] * down, min(target[0] * down, max(1, _TILES // across))
+        self.parts = min(self.parts, -(-count // rows))
+        self.k, self.n, self.tiles = source[1], target[1], f"(last - first) * {across}"
+        self.of_x, self.of_y, self.of_w = (
+            _apart(one) for one in (rows * across * self.k, rows * across * self.n, self.k * self.n)
+        )
+        self.points, self.sums = self.own("points", _POINTS * self.of_x), self.own("products", _POINTS * self.of_y)
+        self.band = self.own("band", 4 * (2 * across + 2) * max(self.k, self.n))
+        self.strips = self.own("strips", block_size(max(self.k, self.n), max(rows * across, self.k)))
+        weight = self.instr.op == "conv2d_weight"
+        before, steps, after = self._of_weight(self.parts * rows) if weight else self._of_results()
+        block = [
+            f"const ptrdiff_t last = first + {rows} < {count} ? first + {rows} : {count};",
+            f"{self._into('data')}(&tiles_of_x, {self.start(0)}, first, last, {self.band}, {self.points});",
+            *steps,
+        ]
+        structs = [
+            f"static const struct gg_tiles {name} = {{{', '.join(map(str, (*shape[1:], *border, down, across, apart)))}}};"
+            for name, shape, border, apart in (
+                ("tiles_of_x", source, (top, left), self.of_x),
+                ("tiles_of_y", target, (0, 0), self.of_y),
+            )
+        ]
+        return [*structs, *before, *self.shared("first", count, rows, block), *after]
 
     def _pays(self) -> bool:
         params = self.instr.params
@@ -123,12 +151,8 @@ class MinimalCode(ConvCode):
         found = on_both_axes(b, matrix, given)
         rows = "; ".join(" ".join(f"{value:g}" for value in row) for row in matrix)
         at = "{0}[n * {1}.step + {2} * {1}.row + {3} * {1}.column]"
-        loads = [
-            f"const TYPE x{number} = {at.format('a', 'from', *divmod(number, side))};" for number in range(side * side)
-        ]
-        stores = [
-            f"{at.format('b', 'to', *divmod(number, len(matrix)))} = {value.text};" for number, value in enumerate(found)
-        ]
+        loads = [f"const TYPE {one.text} = {at.format('a', 'from', *divmod(i, side))};" for i, one in enumerate(given)]
+        stores = [f"{at.format('b', 'to', *divmod(i, len(matrix)))} = {one.text};" for i, one in enumerate(found)]
         body = indented(["GG_SIMD_LOOP", *loop("n", "count", [*loads, *b.lines, *stores])])
         text = (
             f"/* T X T', T = [{rows}], for squares X side by side: {what}. */\n"
@@ -137,95 +161,56 @@ class MinimalCode(ConvCode):
         )
         return self.helpers.templated(f"gg_{name}", text, self.kind)
 
-    def _out_of(self) -> str:
-        self._transform("results")
-        return self.helpers.templated("gg_out_of_tiles", _OUT_OF_TILES, self.kind)
-
     def _into(self, name: str) -> str:
         """Return the name of the function that transforms images into matrices of tiles."""
         self._transform(name)
         text = _INTO_TILES.replace("NAME", name).replace("SIDE", "4" if name == "data" else "2")
         return self.helpers.templated(f"gg_{name}_of_tiles", text, self.kind)
 
-    def _plan(self, high: int, wide: int) -> None:
-        """Cut results of a size into tiles, and rows of tiles into blocks."""
-        self.down, self.across = -(-high // 2), -(-wide // 2)
-        self.rows, self.all = max(1, _TILES // self.across), self.x[0] * self.down
-        self.parts = min(self.parts, -(-self.all // self.rows))
+    # --- bodies: lines before the blocks, in a block once the data is transformed, and after the blocks ---
 
-    def _tiles(self, name: str, shape: tuple[int, ...], top: int = 0, left: int = 0) -> tuple[str, int]:
-        """Return the struct of an array in tiles, and the distance between its matrices."""
-        apart = _apart(self.rows * self.across * shape[1])
-        numbers = ", ".join(map(str, (*shape[1:], top, left, self.down, self.across, apart)))
-        return f"static const struct gg_tiles {name} = {{{numbers}}};", apart
-
-    def _blocks(self, body: list[str]) -> list[str]:
-        """Return the loop over blocks of tiles, which threads share."""
-        last = f"const ptrdiff_t last = first + {self.rows} < {self.all} ? first + {self.rows} : {self.all};"
-        return self.shared("first", self.all, self.rows, [last, *body])
-
-    def _band(self, planes: int) -> str:
-        return self.own("band", 4 * (2 * self.across + 2) * planes)
-
-    # --- bodies ---
-
-    def _of_results(self) -> list[str]:
-        """Return the body of the convolution; for the image's gradient the kernels are reversed."""
-        forward, (top, left) = self.instr.op == "conv2d", (first for first, _ in self.instr.params["padding"])
-        source, target = (self.x, self.y) if forward else (self.y, self.x)
-        self._plan(*target[2:])
-        k, n = source[1], target[1]
-        of_x, apart_x = self._tiles("tiles_of_x", source, *((top, left) if forward else (2 - top, 2 - left)))
-        of_y, apart_y = self._tiles("tiles_of_y", target)
-        apart, size = _apart(k * n), strips_size(n, k)
-        kernels, strips = self.room("kernels", self.kind, _POINTS * apart), self.room("strips", self.kind, _POINTS * size)
-        points, products = self.own("points", _POINTS * apart_x), self.own("products", _POINTS * apart_y)
-        band, out = self._band(max(k, n)), self.pointer(self.instr.output)
-        strips_name, pack = packed_functions(self.helpers, self.kind)
-        weight = f"{self.start(1)}, {_WEIGHTS}" if forward else f"{self.start(1)} + 8, {_REVERSED}"
-        product = (
-            f"{strips_name}(false, (last - first) * {self.across}, {n}, {k}, {points} + e * {apart_x}, {k}, 1, "
-            f"{strips} + e * {size}, {products} + e * {apart_y}, {n});"
+    def _of_results(self) -> tuple[list[str], list[str], list[str]]:
+        """Return the lines of a sum: kernels into matrices (k, n), then products (tiles, n), then results."""
+        kernels, of_weight = self.room("kernels", self.kind, _POINTS * self.of_w), self.channels * 9
+        if self.instr.op == "conv2d":
+            place, taps, to, step = "", "{9, 3, 1}", "o", self.n
+        else:
+            place, taps, to, step = " + 8", "{9, -3, -1}", f"o * {self.n}", 1
+        transformed = (
+            f"{self._transform('kernels')}({self.channels}, {self.start(1)} + o * {of_weight}{place}, "
+            f"(struct gg_squares){taps}, {kernels} + {to}, {self._matrices(step)});"
         )
-        packed = f"{pack}({n}, {k}, {kernels} + e * {apart}, {f'1, {k}' if forward else f'{n}, 1'}, {strips} + e * {size});"
-        block = [
-            f"{self._into('data')}(&tiles_of_x, {self.start(0)}, first, last, {band}, {points});",
-            *loop("e", _POINTS, [product]),
-            f"{self._out_of()}(&tiles_of_y, {products}, first, last, {band}, {out});",
-        ]
-        transformed = f"{self._transform('kernels')}({k * n}, {weight}, {kernels}, {_matrices(apart)});"
-        return [of_x, of_y, transformed, *loop("e", _POINTS, [packed]), *self._blocks(block)]
-
-    def _of_weight(self) -> list[str]:
-        """Return the body of the gradient of the weight: products summed over all tiles, and one transform."""
-        top, left = (first for first, _ in self.instr.params["padding"])
-        self._plan(*self.y[2:])
-        (of_x, apart_x), (of_y, apart_y) = self._tiles("tiles_of_x", self.x, top, left), self._tiles("tiles_of_y", self.y)
-        c, o = self.channels, self.outputs
-        apart = _apart(c * o)
-        points, products = self.own("points", _POINTS * apart_x), self.own("products", _POINTS * apart_y)
-        band, total = self._band(max(c, o)), self.own("total", _POINTS * apart)
-        strips = self.own("strips", block_size(c, self.rows * self.across))
         product = (
-            f"{product_function(self.helpers, self.kind)}(first >= {self.parts * self.rows}, {o}, {c}, "
-            f"(last - first) * {self.across}, {products} + e * {apart_y}, 1, {o}, {points} + e * {apart_x}, {c}, 1, "
-            f"{total} + e * {apart}, {c}, {strips});"
+            f"{product_function(self.helpers, self.kind)}(false, {self.tiles}, {self.n}, {self.k}, "
+            f"{self.points} + e * {self.of_x}, {self.k}, 1, {kernels} + e * {self.of_w}, {self.n}, 1, "
+            f"{self.sums} + e * {self.of_y}, {self.n}, {self.strips});"
         )
-        block = [
-            f"{self._into('data')}(&tiles_of_x, {self.start(0)}, first, last, {band}, {points});",
-            f"{self._into('gradients')}(&tiles_of_y, {self.start(1)}, first, last, {band}, {products});",
-            *loop("e", _POINTS, [product]),
-        ]
-        last = f"{self._transform('weights')}({c * o}, total, {_matrices(apart)}, {self.pointer(self.instr.output)}, {_WEIGHTS});"
-        return [of_x, of_y, *self._blocks(block), *self.summed("total", _POINTS * apart), last]
+        self._transform("results")
+        name = self.helpers.templated("gg_out_of_tiles", _OUT_OF_TILES, self.kind)
+        results = f"{name}(&tiles_of_y, {self.sums}, first, last, {self.band}, {self.pointer(self.instr.output)});"
+        return loop("o", self.outputs, [transformed]), [*loop("e", _POINTS, [product]), results], []
 
+    def _of_weight(self, once: int) -> tuple[list[str], list[str], list[str]]:
+        """Return the lines of the weight's gradient: products (n, k) of gradients and data, summed over all tiles."""
+        gradients = f"{self._into('gradients')}(&tiles_of_y, {self.start(1)}, first, last, {self.band}, {self.sums});"
+        product = (
+            f"{product_function(self.helpers, self.kind)}(first >= {once}, {self.n}, {self.k}, {self.tiles}, "
+            f"{self.sums} + e * {self.of_y}, 1, {self.n}, {self.points} + e * {self.of_x}, {self.k}, 1, "
+            f"{self.own('total', _POINTS * self.of_w)} + e * {self.of_w}, {self.k}, {self.strips});"
+        )
+        last = (
+            f"{self._transform('weights')}({self.k * self.n}, total, {self._matrices(1)}, "
+            f"{self.pointer(self.instr.output)}, (struct gg_squares){{9, 3, 1}});"
+        )
+        return (
+            [],
+            [gradients, *loop("e", _POINTS, [product])],
+            [*self.summed("total", _POINTS * self.of_w, "total"), last],
+        )
 
-_WEIGHTS, _REVERSED = "(struct gg_squares){9, 3, 1}", "(struct gg_squares){9, -3, -1}"
-
-
-def _matrices(apart: int) -> str:
-    """Return where the 4x4 points of a square lie in matrices."""
-    return f"(struct gg_squares){{1, {4 * apart}, {apart}}}"
+    def _matrices(self, step: int) -> str:
+        """Return where the 4x4 points of a kernel lie."""
+        return f"(struct gg_squares){{{step}, {4 * self.of_w}, {self.of_w}}}"
 
 
 def _apart(elements: int) -> int:

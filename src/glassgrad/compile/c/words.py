@@ -17,14 +17,8 @@ WIDTH = 110
 TYPES = {
     "f32": "float",
     "f64": "double",
-    "i8": "int8_t",
-    "i16": "int16_t",
-    "i32": "int32_t",
-    "i64": "int64_t",
-    "u8": "uint8_t",
-    "u16": "uint16_t",
-    "u32": "uint32_t",
-    "u64": "uint64_t",
+    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
     "b1": "bool",
 }
 """Element kind -> the type of C. Halves and bfloat16 have none in C11."""

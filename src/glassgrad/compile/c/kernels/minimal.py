@@ -124,12 +124,12 @@ class MinimalCode(ConvCode):
             f"{self._into('data')}(&tiles_of_x, {self.start(0)}, first, last, {self.band}, {self.points});",
             *steps,
         ]
+        numbers = {
+            "tiles_of_x": (*source[1:], top, left, down, across, self.of_x),
+            "tiles_of_y": (*target[1:], 0, 0, down, across, self.of_y),
+        }
         structs = [
-            f"static const struct gg_tiles {name} = {{{', '.join(map(str, (*shape[1:], *border, down, across, apart)))}}};"
-            for name, shape, border, apart in (
-                ("tiles_of_x", source, (top, left), self.of_x),
-                ("tiles_of_y", target, (0, 0), self.of_y),
-            )
+            f"static const struct gg_tiles {name} = {{{', '.join(map(str, one))}}};" for name, one in numbers.items()
         ]
         return [*structs, *before, *self.shared("first", count, rows, block), *after]
 

@@ -92,7 +92,7 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Array]:
         from safetensors import SafetensorError
         from safetensors.numpy import load
     try:
-        return load(Path(path).read_bytes())
+        return dict(load(Path(path).read_bytes()))
     except SafetensorError as error:
         raise errors.C_WEIGHTS(path=path, reason=error) from None
 

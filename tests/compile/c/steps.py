@@ -67,6 +67,26 @@ def images():
     return training(model, optim.Adam(model.parameters(), lr=0.01)), _rows((8, 2, 11, 11), 4)
 
 
+def tiles(dtype=np.float32):
+    """3x3 windows between a dozen channels are computed by tiles; these sizes and borders cut the last tiles."""
+    model = nn.Sequential(
+        nn.Conv2d(2, 12, 3),
+        nn.Tanh(),
+        nn.Conv2d(12, 13, 3, padding=1),
+        nn.Tanh(),
+        nn.Conv2d(13, 12, 3, padding=(0, 2)),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.Linear(660, 4),
+    )
+    model = model.double() if dtype == np.float64 else model
+    return training(model, optim.SGD(model.parameters(), lr=0.01)), _rows((8, 2, 9, 11), 4, dtype)
+
+
+def double_tiles():
+    return tiles(np.float64)
+
+
 def attention():
     layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
     model = nn.Sequential(layer, nn.Flatten(), nn.Linear(96, 4))
@@ -113,6 +133,5 @@ def autoencoder():
     return step, [(gg.tensor(rng.random((8, 1, 12, 12)).astype(np.float32)),) for _ in range(BATCHES)]
 
 
-STEPS = {
-    one.__name__: one for one in (names_mlp, embedding, dropout, double, images, attention, lstm, gru, rnn, autoencoder)
-}
+KINDS = (names_mlp, embedding, dropout, double, images, tiles, double_tiles, attention, lstm, gru, rnn, autoencoder)
+STEPS = {one.__name__: one for one in KINDS}

@@ -18,20 +18,8 @@ _FLOAT_SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
 _WRAPPING = {"add": "+", "sub": "-", "mul": "*", "shl": "<<", "lshr": ">>"}
 _PLAIN = {"and": "&", "or": "|", "xor": "^", "sdiv": "/", "udiv": "/", "srem": "%", "urem": "%", "ashr": ">>"}
 _ROUNDING = frozenset({"fabs", "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "fmod"})
-# LLVM's predicates of floats -> (sign, whether the result is negated): a comparison with NaN is false.
-_PREDICATES = {
-    "oeq": ("==", False),
-    "une": ("!=", False),
-    "olt": ("<", False),
-    "ole": ("<=", False),
-    "ogt": (">", False),
-    "oge": (">=", False),
-    "ult": (">=", True),
-    "ule": (">", True),
-    "ugt": ("<=", True),
-    "uge": ("<", True),
-}
-_INTEGER_PREDICATES = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_PREDICATES = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
 class CBuilder(Builder):
@@ -113,13 +101,15 @@ def binary_text(opcode: str, a: str, b: str, kind: str) -> str:
 def compare_text(predicate: str, a: str, b: str, kind: str) -> str:
     """Return a comparison of two simple texts."""
     if not is_float(kind):
-        return f"{a} {_INTEGER_PREDICATES[predicate]} {b}"
+        return f"{a} {_PREDICATES[predicate]} {b}"
     if predicate == "uno":
         return f"{a} != {a}" if a == b else f"({a} != {a}) | ({b} != {b})"
     if predicate == "ord":
         return f"{a} == {a}" if a == b else f"({a} == {a}) & ({b} == {b})"
-    sign, negated = _PREDICATES[predicate]
-    return f"!({a} {sign} {b})" if negated else f"{a} {sign} {b}"
+    order, name = predicate[0], predicate[1:]
+    if order == "u" and name in _OPPOSITE:  # true with NaN, where every comparison of C but != is false
+        return f"!({a} {_PREDICATES[_OPPOSITE[name]]} {b})"
+    return f"{a} {_PREDICATES[name]} {b}"
 
 
 def cast_text(text: str, source: str, kind: str, helpers: Helpers) -> str:

@@ -71,20 +71,12 @@ static inline uint32_t gg_next32(struct gg_generator *g)
 
 """
 
-_UNIFORM = {
-    "f64": """\
-static inline double gg_uniform_f64(struct gg_generator *g)
+_UNIFORM = """\
+static inline TYPE gg_uniform_KIND(struct gg_generator *g)
 {
-    return (double)(gg_next64(g) >> 11) * (1.0 / 9007199254740992.0);
+    return (TYPE)(gg_nextNUMBER(g) >> (NUMBER == 64 ? 11 : 8)) * (TYPE)(NUMBER == 64 ? 0x1p-53 : 0x1p-24);
 }
-""",
-    "f32": """\
-static inline float gg_uniform_f32(struct gg_generator *g)
-{
-    return (float)(gg_next32(g) >> 8) * (1.0f / 16777216.0f);
-}
-""",
-}
+"""
 
 _FILL = """\
 static void ALL_KIND(struct gg_generator *g, TYPE *to, ptrdiff_t count)
@@ -112,15 +104,15 @@ static TYPE gg_one_normal_KIND(struct gg_generator *g)
         }
         if (layer == 0) {
             for (;;) {
-                const TYPE across = -(TYPE)INVERSE * LOG1P(-gg_uniform_KIND(g));
-                const TYPE down = -LOG1P(-gg_uniform_KIND(g));
+                const TYPE across = -(TYPE)INVERSE * log1p_F(-gg_uniform_KIND(g));
+                const TYPE down = -log1p_F(-gg_uniform_KIND(g));
                 if (down + down > across * across) {
                     return ((size >> 8) & 1u) != 0 ? -((TYPE)EDGE + across) : (TYPE)EDGE + across;
                 }
             }
         }
         if ((gg_heights_KIND[layer - 1] - gg_heights_KIND[layer]) * gg_uniform_KIND(g) + gg_heights_KIND[layer] <
-            COMPARED) {
+            exp_F((TYPE)-0.5 * x * x)) {
             return x;
         }
     }
@@ -197,15 +189,12 @@ def _tables(of: str) -> str:
 def _normal(helpers: Helpers, of: str) -> str:
     helpers.need(f"gg_ziggurat_{of}", lambda: _tables(of) + "\n")
     f64 = of == "f64"
-    compared = "exp(-0.5 * x * x)" if f64 else "expf(-0.5f * x * x)"
     words = {
         "BITS": "uint64_t" if f64 else "uint32_t",
         "NUMBER": "64" if f64 else "32",
         "MASK": "UINT64_C(0x000fffffffffffff)" if f64 else "0x007fffffu",
         "INVERSE": repr(1 / float(_EDGE)),
         "EDGE": repr(float(_EDGE)),
-        "LOG1P": "log1p" if f64 else "log1pf",
-        "COMPARED": compared,
     }
     text = _NORMAL
     for word, now in words.items():
@@ -232,7 +221,7 @@ def draw_line(drawn: Drawn, generator: str, var: Var, to: tuple[str, str], helpe
     target = f"{generator}, {to[0]}, {to[1]}"
     plain = set(options) <= {"size", "dtype"} and of in {"f32", "f64"}
     if plain:
-        helpers.need(f"gg_uniform_{of}", _UNIFORM[of])
+        helpers.templated("gg_uniform", _UNIFORM.replace("NUMBER", of[1:]), of)
     if drawn.method == "random" and plain:
         return f"{_filled(helpers, 'gg_random', 'gg_uniform', of)}({target});"
     if drawn.method == "standard_normal" and plain:

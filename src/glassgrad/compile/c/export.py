@@ -22,7 +22,6 @@ from glassgrad.compile.c.program import wrapped
 from glassgrad.compile.c.stages import Planned, planned
 from glassgrad.compile.c.words import TYPES, Names
 from glassgrad.compile.front.calls.captured import Capture
-from glassgrad.compile.front.calls.feeds import Feed
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.ir.passes import eliminate_dead
 from glassgrad.compile.source.listing import input_names_of, listing_of
@@ -185,7 +184,9 @@ class Package:
 
     def _drawn(self) -> dict[Var, Callable[[tuple[str, str], Helpers], str]]:
         return {
-            feed.var: functools.partial(_draw, feed, f"&s->{self.generators[id(feed.drawn.generator)][0]}")
+            feed.var: functools.partial(
+                draws.draw_line, feed.drawn, f"&s->{self.generators[id(feed.drawn.generator)][0]}", feed.var
+            )
             for feed in self.captured.feeds
             if feed.drawn is not None and feed.var is not None
         }
@@ -220,12 +221,6 @@ class Package:
         leaf = self.leaves[self.captured.arguments[number]]
         value = leaf.array if isinstance(leaf, Tensor) else leaf
         return np.ascontiguousarray(np.asarray(value, var.dtype)).reshape(var.shape)
-
-
-def _draw(feed: Feed, generator: str, to: tuple[str, str], helpers: Helpers) -> str:
-    assert feed.drawn is not None
-    assert feed.var is not None
-    return draws.draw_line(feed.drawn, generator, feed.var, to, helpers)
 
 
 def _with_distinct_keys(fields: dict[Var, Field]) -> dict[Var, Field]:

@@ -39,17 +39,9 @@ _COMPARED = {
 _LOGICAL = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _OF_LIBRARY = {
-    "sqrt": "sqrt",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
+    **{name: name for name in ("sqrt", "floor", "ceil", "trunc", "sin", "cos", "copysign", "fmod", "nextafter")},
     "round": "rint",
-    "sin": "sin",
-    "cos": "cos",
-    "copysign": "copysign",
     "power": "pow",
-    "fmod": "fmod",
-    "nextafter": "nextafter",
 }
 _WHOLE = frozenset({"floor", "ceil", "trunc", "round"})  # an integer is whole already
 SIMPLE = frozenset({"square", "isnan", "within"})

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.c.words import TYPES
 from glassgrad.compile.ir.graph import dtype_text
+from glassgrad.errors.packages import needed
 from glassgrad.ops.core import Array
 
-_DTYPES = {
-    **{f"{sign}{8 * size}": f"<{sign.lower()}{size}" for sign in "IUF" for size in (1, 2, 4, 8)},
-    "BOOL": "?",
-}
 _SAFE = {"f32": "F32", "f64": "F64", "b1": "BOOL"}
 
 
@@ -42,6 +39,11 @@ class Field:
     value: Array
     note: str = ""
     many: bool = True
+
+    def read(self, file: str, to: str) -> str:
+        """Return the call of `step_read` that reads this array."""
+        inside, kind = json.dumps(f"{json.dumps(self.key)}:{{"), json.dumps(json.dumps(safe_name(self.kind)))
+        return f"step_read({file}, {inside}, {kind}, {to}, sizeof {to.removeprefix('&')})"
 
     @property
     def place(self) -> str:
@@ -86,19 +88,13 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Array]:
     Raises:
         ArgumentError: if it is none.
     """
-    content = Path(path).read_bytes()
+    with needed("safetensors", "files of weights"):
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
     try:
-        size = int.from_bytes(content[:8], "little")
-        entries: dict[str, Any] = json.loads(content[8 : 8 + size])
-        found = {}
-        for key, entry in entries.items():
-            if key != "__metadata__":
-                first, last = (8 + size + at for at in entry["data_offsets"])
-                flat = np.frombuffer(content[first:last], _DTYPES[entry["dtype"]])
-                found[key] = flat.reshape(entry["shape"])
-    except (KeyError, TypeError, ValueError) as error:
+        return dict(load(Path(path).read_bytes()))
+    except SafetensorError as error:
         raise errors.C_WEIGHTS(path=path, reason=error) from None
-    return found
 
 
 _READER = """\
@@ -136,30 +132,18 @@ int step_read(const char *path, const char *name, const char *dtype, void *to, s
 def _text_of_c(raw: bytes) -> str:
     """Return bytes as lines of C strings."""
     text = "".join(chr(one) if 32 <= one < 127 and chr(one) not in '"\\?' else f"\\{one:03o}" for one in raw)
-    lines, line = [], ""
-    at = 0
-    while at < len(text):
-        piece = text[at : at + 4] if text[at] == "\\" else text[at]
-        if len(line) + len(piece) > 96:
-            lines.append(line)
-            line = ""
-        line += piece
-        at += len(piece)
-    return "\n".join(f'    "{one}"' for one in [*lines, line])
+    lines = [""]
+    for piece in re.findall(r"\\\d{3}|.", text):
+        if len(lines[-1]) + len(piece) > 96:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(f'    "{one}"' for one in lines)
 
 
 def storage(fields: Sequence[Field]) -> str:
     """Return `step_init`, `step_load` and `step_save`."""
     header = weights_header(fields)
-    reads = []
-    for one in fields:
-        key = json.dumps(one.key)
-        inside = json.dumps(f"{key}:{{")
-        kind = json.dumps(json.dumps(safe_name(one.kind)))
-        size = f"sizeof s->{one.name}"
-        reads.append(
-            f"    if (step_read(path, {inside}, {kind}, {one.place}, {size}) != 0) {{\n        return -1;\n    }}"
-        )
+    reads = [f"    if ({one.read('path', one.place)} != 0) {{\n        return -1;\n    }}" for one in fields]
     writes = [
         f"    fine = fine && fwrite({one.place}, 1, sizeof s->{one.name}, file) == sizeof s->{one.name};"
         for one in fields
@@ -251,10 +235,7 @@ def run_comment(checks: Sequence[tuple[int, str]], computed: bool) -> str:
 def main_text(arguments: Sequence[Field], results: Sequence[Field], loss: Field | None) -> str:
     """Return `main.c`, which runs steps on one example batch."""
     declared = [f"static {TYPES[one.kind]} {one.name}[{max(one.value.size, 1)}];" for one in (*arguments, *results)]
-    reads = []
-    for one in arguments:
-        inside, kind = json.dumps(f"{json.dumps(one.key)}:{{"), json.dumps(json.dumps(safe_name(one.kind)))
-        reads.append(f'step_read("step.example", {inside}, {kind}, {one.name}, sizeof {one.name}) != 0')
+    reads = [f"""{one.read('"step.example"', one.name)} != 0""" for one in arguments]
     given = ", ".join(["&model", *(one.name for one in (*arguments, *results))])
     shown = (
         f'        printf("%4d  {loss.name} %.9g\\n", turn, (double){loss.name}[0]);\n'

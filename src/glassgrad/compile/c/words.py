@@ -17,14 +17,8 @@ WIDTH = 110
 TYPES = {
     "f32": "float",
     "f64": "double",
-    "i8": "int8_t",
-    "i16": "int16_t",
-    "i32": "int32_t",
-    "i64": "int64_t",
-    "u8": "uint8_t",
-    "u16": "uint16_t",
-    "u32": "uint32_t",
-    "u64": "uint64_t",
+    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
     "b1": "bool",
 }
 """Element kind -> the type of C. Halves and bfloat16 have none in C11."""
@@ -35,6 +29,7 @@ _WORDS = """
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false
     s step main arena arrays model count words turn turns i j k l m n a b c d e g o p q r u v bordered strips columns
     turned shape first left given at_step at_row from_h later earlier before input forget cell output memory state
+    tiles_of_x tiles_of_y band points products kernels part last
     squashed dc dh inner reset update dnew dupdate dreset exp log sin cos tan tanh sqrt pow floor ceil round trunc erf
     gamma lgamma index time remove rename exit abs labs div free malloc read write open close link
     signal j0 j1 jn y0 y1 yn NAN INFINITY NULL EOF FILE x0 x1 x2 x3 is0 is1 is2 is3

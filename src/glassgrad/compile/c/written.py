@@ -31,10 +31,13 @@ _HEAD = """\
 _PRAGMAS = """\
 #define GG_PRAGMA(text) _Pragma(#text)
 #define GG_SIMD_SUM(...)
+#define GG_SIMD_LOOP
 #define GG_SHARED(...)
-#if defined(GG_SIMD) || defined(_OPENMP) /* a sum whose terms the compiler may add in any order */
+#if defined(GG_SIMD) || defined(_OPENMP) /* sums in any order, loops with turns in any order */
 #undef GG_SIMD_SUM
 #define GG_SIMD_SUM(...) GG_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
+#undef GG_SIMD_LOOP
+#define GG_SIMD_LOOP GG_PRAGMA(omp simd)
 #endif
 #ifdef _OPENMP /* a loop that threads share */
 #undef GG_SHARED

@@ -11,6 +11,7 @@ from glassgrad.compile.c.kernels.solid import Solid, loop
 from glassgrad.compile.ir.graph import Instr, Var
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+_LSTM, _GRU = ("input", "forget", "cell", "output"), ("reset", "update", "new", "inner")
 _KEPT = {"lstm": ("cells", "gates"), "gru": ("gates",), "rnn": ()}
 
 
@@ -103,20 +104,13 @@ class RecurrentCode(Solid):
                 f"const {kind} {gate} = "
                 + self._call("tanh" if gate == "cell" else "sigmoid", f"{self.at('a', at)} + {self.product(at)}")
                 + ";"
-                for at, gate in enumerate(("input", "forget", "cell", "output"))
-            ]
-            kept = [
-                f"{self.at('gates', at)} = {gate};" for at, gate in enumerate(("input", "forget", "cell", "output"))
+                for at, gate in enumerate(_LSTM)
             ]
             return [
                 *gates,
                 f"const {kind} memory = forget * {self.at('cn')} + input * cell;",
                 f"const {kind} state = output * {self._call('tanh', 'memory')};",
-                *kept,
-                f"{self.at('cells')} = memory;",
-                f"{self.at('cn')} = memory;",
-                f"{self.at('y')} = state;",
-                f"{self.at('hn')} = state;",
+                *self._stored({"cells": "memory", "cn": "memory"}, _LSTM),
             ]
         if self.cell == "gru":
             return self._gru(kind)
@@ -125,7 +119,13 @@ class RecurrentCode(Solid):
             state = [f"const {kind} total = {total};", f"const {kind} state = total < 0 ? 0 : total;"]
         else:
             state = [f"const {kind} state = {self._call('tanh', total)};"]
-        return [*state, f"{self.at('y')} = state;", f"{self.at('hn')} = state;"]
+        return [*state, *self._stored({})]
+
+    def _stored(self, values: dict[str, str], gates: tuple[str, ...] = ()) -> list[str]:
+        """Return the lines that store the gates, other values and the state."""
+        kept = [f"{self.at('gates', number)} = {gate};" for number, gate in enumerate(gates)]
+        values = {**values, "y": "state", "hn": "state"}
+        return [*kept, *(f"{self.at(name)} = {value};" for name, value in values.items())]
 
     def _gru(self, kind: str) -> list[str]:
         biases = [f" + {self._pointer('bias')}[{at} * {self._size(self.hidden)} + u]" for at in range(3)]
@@ -138,9 +138,7 @@ class RecurrentCode(Solid):
             f"const {kind} update = {self._call('sigmoid', sums[1])};",
             f"const {kind} new = {self._call('tanh', last)};",
             f"const {kind} state = update * ({self.at('hn')} - new) + new;",
-            *(f"{self.at('gates', at)} = {one};" for at, one in enumerate(("reset", "update", "new", "inner"))),
-            f"{self.at('y')} = state;",
-            f"{self.at('hn')} = state;",
+            *self._stored({}, _GRU),
         ]
 
 
@@ -189,9 +187,10 @@ class RecurrentBackCode(RecurrentCode):
     def _cell(self) -> list[str]:
         kind = "float" if self.kind == "f32" else "double"
         dy = f" + {self.at('dy')}" if "dy" in self.names else ""
+        names = {"lstm": _LSTM, "gru": _GRU}.get(self.cell, ())
         head = [f"const {kind} dh = from_h[r * {self._size(self.hidden)} + u]{dy};"]
+        head += [f"const {kind} {gate} = {self.at('gates', at)};" for at, gate in enumerate(names)]
         if self.cell == "lstm":
-            gates = ("input", "forget", "cell", "output")
             slopes = (
                 "dc * cell * (input * (1 - input))",
                 "dc * before * (forget * (1 - forget))",
@@ -200,7 +199,6 @@ class RecurrentBackCode(RecurrentCode):
             )
             return [
                 *head,
-                *(f"const {kind} {gate} = {self.at('gates', at)};" for at, gate in enumerate(gates)),
                 f"const {kind} squashed = {self._call('tanh', self.at('cells'))};",
                 f"const {kind} before = {self._earlier('cells', 'c0')};",
                 f"const {kind} dc = dh * output * (1 - squashed * squashed) + {self.at('dc0')};",
@@ -208,10 +206,8 @@ class RecurrentBackCode(RecurrentCode):
                 *self._passed(slopes),
             ]
         if self.cell == "gru":
-            gates = ("reset", "update", "new", "inner")
             return [
                 *head,
-                *(f"const {kind} {gate} = {self.at('gates', at)};" for at, gate in enumerate(gates)),
                 f"const {kind} before = {self._earlier('y', 'h0')};",
                 f"const {kind} dnew = dh * (1 - update) * (1 - new * new);",
                 f"const {kind} dupdate = dh * (before - new) * (update * (1 - update));",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from glassgrad.compile.c.kernels.minimal import MinimalCode
 from glassgrad.compile.c.kernels.products import ProductCode
 from glassgrad.compile.c.kernels.recurrent import RecurrentBackCode, RecurrentCode
 from glassgrad.compile.c.kernels.scatters import SCANS, ScanCode, ScatterCode
 from glassgrad.compile.c.kernels.solid import Solid
-from glassgrad.compile.c.kernels.windows import ConvCode, SpreadCode
+from glassgrad.compile.c.kernels.windows import SpreadCode
 from glassgrad.compile.llvm.loops.scatter_form import SCATTERS
 
 SOLIDS: dict[str, type[Solid]] = {
     "matmul": ProductCode,
-    **dict.fromkeys(("conv2d", "conv2d_input", "conv2d_weight"), ConvCode),
+    **dict.fromkeys(("conv2d", "conv2d_input", "conv2d_weight"), MinimalCode),
     **dict.fromkeys(("max_pool2d_scatter", "sum_spread2d"), SpreadCode),
     **dict.fromkeys(SCATTERS, ScatterCode),
     **dict.fromkeys(SCANS, ScanCode),

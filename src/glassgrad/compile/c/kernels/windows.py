@@ -1,8 +1,8 @@
 """Convolutions in two dimensions, their transposes, and the transposes of pooling.
 
-An image is first copied between borders of zeros, one image after the other. A convolution copies its windows into the
-strips of a product. The transpose for the image multiplies first and adds the windows back. The transpose for the
-weight multiplies windows with the gradient and sums over images.
+A convolution copies windows into columns, some rows of windows at a time, and multiplies them by the weight. The
+transpose for the image multiplies first and adds the columns back. The transpose for the weight multiplies columns
+with the gradient and sums over images.
 """
 
 from __future__ import annotations
@@ -11,110 +11,57 @@ import math
 from collections.abc import Sequence
 
 from glassgrad.compile.c.kernels.parts import indented
-from glassgrad.compile.c.kernels.products import STRIP, block_size, packed_functions, product_function, strips_size
+from glassgrad.compile.c.kernels.products import STRIP, block_size, product_function
 from glassgrad.compile.c.kernels.solid import Solid, loop
 from glassgrad.compile.c.words import TYPES
 from glassgrad.compile.ir.graph import Instr, Var
 
-_MOST_STRIPS = 1 << 16  # elements of the windows that are multiplied at once
+_MOST_COLUMNS = 1 << 16  # elements of the windows that are multiplied at once
+_PARTS, _SHARED = 4, 10**7  # of the images, each with scratch memory of its own, from this many products on
 _MOST_WRITTEN = 4  # elements of a window that are written out one by one
 
 _STRUCT = """\
 /* where windows lie on an image: its channels and size, the size of a window, the number of windows, the distance
-   between windows and between elements of a window, the border before the image, the size with the border */
+   between windows and between elements of a window, the border before the image */
 struct gg_windows {
     ptrdiff_t channels, high, wide, kernel_high, kernel_wide, out_high, out_wide;
-    ptrdiff_t step_high, step_wide, apart_high, apart_wide, top, left, all_high, all_wide;
+    ptrdiff_t step_high, step_wide, apart_high, apart_wide, top, left;
 };
 """
 
-_BORDER = """\
-/* Copy an image into its border, which keeps its zeros. */
-static void gg_border_KIND(const struct gg_windows *s, const TYPE *restrict image, TYPE *restrict bordered)
-{
-    for (ptrdiff_t c = 0; c < s->channels; c++) {
-        for (ptrdiff_t y = 0; y < s->high; y++, image += s->wide) {
-            memcpy(bordered + (c * s->all_high + y + s->top) * s->all_wide + s->left, image,
-                   (size_t)s->wide * sizeof *image);
-        }
-    }
-}
-"""
-
-_WINDOWS = """\
-/* Copy windows [first, first + count) into the strips of a product: a row of a strip has one element of each of its
-   windows. Windows of one row of the image are copied as a run of a whole row of the strip; what the run has too much,
-   the next one overwrites. */
-static void gg_windows_KIND(const struct gg_windows *s, const TYPE *restrict image, ptrdiff_t first, ptrdiff_t count,
-                            TYPE *restrict strips)
-{
-    enum { WHOLE = GG_STRIP / sizeof(TYPE) };
-    const ptrdiff_t terms = s->channels * s->kernel_high * s->kernel_wide;
-    GG_SHARED(if (count * terms > 100000))
-    for (ptrdiff_t w = 0; w < count; w += WHOLE) {
-        ptrdiff_t from[WHOLE], at[WHOLE], runs = 0;
-        for (ptrdiff_t x = w; x < count && x < w + WHOLE; runs++) {
-            const ptrdiff_t y = (first + x) / s->out_wide, across = (first + x) % s->out_wide;
-            from[runs] = y * s->step_high * s->all_wide + across * s->step_wide;
-            at[runs] = x - w;
-            x += s->out_wide - across;
-        }
-        TYPE *restrict to = strips + w * (terms + 1);
-        for (ptrdiff_t c = 0; c < s->channels; c++) {
-            for (ptrdiff_t p = 0; p < s->kernel_high; p++) {
-                for (ptrdiff_t q = 0; q < s->kernel_wide; q++, to += WHOLE) {
-                    const ptrdiff_t row = (c * s->all_high + p * s->apart_high) * s->all_wide;
-                    const TYPE *element = image + row + q * s->apart_wide;
-                    for (ptrdiff_t r = 0; r < runs; r++) {
-                        const TYPE *run = element + from[r];
-                        if (s->step_wide == 1) {
-                            memcpy(to + at[r], run, GG_STRIP);
-                        } else {
-                            for (int x = 0; x < WHOLE; x++) {
-                                to[at[r] + x] = run[x * s->step_wide];
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-"""
-
 _COLUMNS = """\
-/* Copy all windows of an image, or add them back to it: element e of window w is columns[e * windows + w]. */
-static void gg_columns_KIND(const struct gg_windows *s, TYPE *restrict bordered, TYPE *restrict columns, bool back)
+/* WHAT: element e of window w is columns[e * windows + w]. Windows are those of rows [first, last);
+   from `low` to `high` they have this element inside of the image. */
+static void NAME_KIND(const struct gg_windows *s, IMAGE *restrict image, ptrdiff_t first, ptrdiff_t last,
+                      COLUMNS *restrict columns)
 {
     for (ptrdiff_t e = 0; e < s->channels * s->kernel_high * s->kernel_wide; e++) {
-        const ptrdiff_t c = e / s->kernel_wide / s->kernel_high, p = e / s->kernel_wide % s->kernel_high;
-        for (ptrdiff_t y = 0; y < s->out_high; y++, columns += s->out_wide) {
-            const ptrdiff_t row = c * s->all_high + y * s->step_high + p * s->apart_high;
-            TYPE *restrict first = bordered + row * s->all_wide + e % s->kernel_wide * s->apart_wide;
-            for (ptrdiff_t x = 0; x < s->out_wide && back; x++) {
-                first[x * s->step_wide] += columns[x];
-            }
-            for (ptrdiff_t x = 0; x < s->out_wide && !back; x++) {
-                columns[x] = first[x * s->step_wide];
+        const ptrdiff_t c = e / s->kernel_wide / s->kernel_high;
+        const ptrdiff_t down = e / s->kernel_wide % s->kernel_high * s->apart_high - s->top;
+        const ptrdiff_t along = e % s->kernel_wide * s->apart_wide - s->left;
+        ptrdiff_t low = 0, high = s->out_wide;
+        for (; low < high && along + low * s->step_wide < 0; low++) {
+        }
+        for (; low < high && along + (high - 1) * s->step_wide >= s->wide; high--) {
+        }
+        for (ptrdiff_t y = first; y < last; y++, columns += s->out_wide) {
+            const ptrdiff_t row = y * s->step_high + down, at = (c * s->high + row) * s->wide + along;
+CLEAR            for (ptrdiff_t x = low; x < high && row >= 0 && row < s->high; x++) {
+                MOVE
             }
         }
     }
 }
 """
 
-_INSIDE = """\
-/* Copy an image out of its border, and clear all. */
-static void gg_from_border_KIND(const struct gg_windows *s, TYPE *restrict bordered, TYPE *restrict image)
-{
-    for (ptrdiff_t c = 0; c < s->channels; c++) {
-        for (ptrdiff_t y = 0; y < s->high; y++, image += s->wide) {
-            memcpy(image, bordered + (c * s->all_high + y + s->top) * s->all_wide + s->left,
-                   (size_t)s->wide * sizeof *image);
-        }
-    }
-    memset(bordered, 0, (size_t)(s->channels * s->all_high * s->all_wide) * sizeof *bordered);
+# name -> what stands for these words of the text
+_WORDS = ("WHAT", "IMAGE", "COLUMNS", "CLEAR", "MOVE")
+_CLEAR = "            memset(columns, 0, (size_t)s->out_wide * sizeof *columns);\n"
+_COPY, _ADD = "columns[x] = image[at + x * s->step_wide];", "image[at + x * s->step_wide] += columns[x];"
+_MOVES = {
+    "gg_columns": ("Copy windows", "const TYPE", "TYPE", _CLEAR, _COPY),
+    "gg_add_columns": ("Add windows to an image", "TYPE", "const TYPE", "", _ADD),
 }
-"""
 
 _SPREAD = """\
 /* Give each window's value to the elements of the window, or only to the first that is the largest. */
@@ -166,8 +113,8 @@ class ConvCode(Solid):
     def takes(instr: Instr) -> bool:
         return _fits(instr)
 
-    def lines(self) -> list[str]:
-        """Return the body: the shape of the windows, then a loop over images and groups."""
+    def sized(self) -> None:
+        """Note the sizes, and how many parts of the images threads may take."""
         (first, second), out = (one.shape for one in self.instr.reads()), self.instr.output.shape
         self.x, self.w, self.y = {
             "conv2d": (first, second, out),
@@ -177,97 +124,106 @@ class ConvCode(Solid):
         self.groups = self.instr.params["groups"]
         self.channels, self.outputs = self.x[1] // self.groups, self.w[0] // self.groups
         self.terms, self.places = self.channels * self.w[2] * self.w[3], self.y[2] * self.y[3]
+        products = self.x[0] * self.groups * self.outputs * self.terms * self.places
+        self.parts = min(_PARTS, self.x[0]) if products > _SHARED else 1
+
+    def lines(self) -> list[str]:
+        """Return the body: the shape of the windows, then a loop over images and groups."""
+        self.sized()
+        (first, _), (left, _) = (params := self.instr.params)["padding"]
+        steps = *_pairs(params["stride"]), *_pairs(params["dilation"])
+        self.helpers.need("gg_windows", _STRUCT)
+        shape = _shape(self.channels, *self.x[2:], *self.w[2:], *self.y[2:], *steps, first, left)
+        self.rows = min(max(_MOST_COLUMNS // (self.terms * self.y[3]), 1), self.y[2])
+        self.windows = f"(last - first) * {self.y[3]}"
         body = {"conv2d": self._forward, "conv2d_input": self._input, "conv2d_weight": self._weight}[self.instr.op]
-        return [*self._bordered(), *body()]
+        return [shape, *body(self.own("columns", self.terms * self.rows * self.y[3]))]
 
     # --- parts ---
 
-    def _bordered(self) -> list[str]:
-        """Return the lines that name the shape of an image with its border, and clear room for it."""
-        p = self.instr.params
-        step, apart, before = _pairs(p["stride"]), _pairs(p["dilation"]), [first for first, _ in p["padding"]]
-        sides = zip(self.x[2:], self.y[2:], self.w[2:], before, step, apart, strict=True)
-        high, wide = (
-            max(first + size, (count - 1) * far + (taps - 1) * gap + 1) for size, count, taps, first, far, gap in sides
-        )
-        self.helpers.need("gg_windows", _STRUCT)
-        self.room("bordered", self.kind, self.channels * high * wide + STRIP * step[1])
-        shape = _shape(self.channels, *self.x[2:], *self.w[2:], *self.y[2:], *step, *apart, *before, high, wide)
-        return [shape, f"memset(bordered, 0, {self.channels * high * wide} * sizeof *bordered);"]
+    def own(self, name: str, elements: int) -> str:
+        """Ask for scratch memory for each part; return its address in a part."""
+        apart = -(-elements // STRIP) * STRIP
+        self.room(name, self.kind, self.parts * apart)
+        return f"{name} + part * {apart}" if self.parts > 1 else name
+
+    def shared(self, counter: str, count: int, step: int, body: list[str]) -> list[str]:
+        """Return a loop in steps. Threads share its parts: the same whatever the number of threads."""
+        first, each = (f"part * {step}" if step > 1 else "part", self.parts * step) if self.parts > 1 else ("0", step)
+        head = f"for (ptrdiff_t {counter} = {first}; {counter} < {self.sizes.text(count)}; {counter} += {each}) {{"
+        lines = [head, *indented(body), "}"]
+        return ["GG_SHARED()", *loop("part", self.parts, lines)] if self.parts > 1 else lines
+
+    def summed(self, name: str, elements: int, to: str) -> list[str]:
+        """Return the loop that adds the sums of all parts, if there are several."""
+        apart = -(-elements // STRIP) * STRIP
+        terms = " + ".join(f"{name}[i + {part * apart}]" for part in range(self.parts))
+        return loop("i", elements, [f"{to}[i] = {terms};"]) if self.parts > 1 else []
 
     def _each(self, body: list[str]) -> list[str]:
-        size = self.sizes.text
-        return loop("n", size(self.x[0]), loop("g", self.groups, body) if self.groups > 1 else body)
+        """Return the loops over images, groups and some rows of windows at a time."""
+        high = self.sizes.text(self.y[2])
+        head = f"for (ptrdiff_t first = 0; first < {high}; first += {self.rows}) {{"
+        last = f"const ptrdiff_t last = first + {self.rows} < {high} ? first + {self.rows} : {high};"
+        lines = [head, *indented([last, *body]), "}"]
+        return self.shared("n", self.x[0], 1, loop("g", self.groups, lines) if self.groups > 1 else lines)
 
     def _of_image(self, start: str, elements: int) -> str:
         number = f"(n * {self.groups} + g)" if self.groups > 1 else "n"
         return f"{start} + {number} * ({self.sizes.text(elements)})"
 
-    def _of_group(self, start: str) -> str:
-        return f"{start} + g * {self.sizes.text(self.terms * self.outputs)}" if self.groups > 1 else start
-
-    def _call(self, name: str, text: str, *arguments: str) -> str:
-        return f"{self.helpers.templated(name, text, self.kind)}(&shape, {', '.join(arguments)});"
-
     def _image(self, start: str) -> str:
         return self._of_image(start, self.channels * self.x[2] * self.x[3])
 
-    def _product(self, adds: str, sizes: tuple[int, int, int], a: str, b: str, c: str) -> str:
-        m, n, k = (self.sizes.text(one) for one in sizes)
-        strips = self.room("strips", self.kind, block_size(*sizes[1:]))
-        name = product_function(self.helpers, self.kind)
-        return f"{name}({adds}, {m}, {n}, {k}, {a}, {b}, {c}, {n}, {strips});"
+    def _result(self, start: str) -> str:
+        return f"{self._of_image(start, self.outputs * self.places)} + first * {self.sizes.text(self.y[3])}"
+
+    def _weights(self, start: str) -> str:
+        return f"{start} + g * ({self.sizes.text(self.terms * self.outputs)})" if self.groups > 1 else start
+
+    def _move(self, name: str, image: str, columns: str) -> str:
+        """Return the call that moves rows of windows between an image and columns."""
+        text = _COLUMNS.replace("NAME", name)
+        for word, now in zip(_WORDS, _MOVES[name], strict=True):
+            text = text.replace(word, now)
+        return f"{self.helpers.templated(name, text, self.kind)}(&shape, {image}, first, last, {columns});"
+
+    def _product(self, adds: str, sizes: tuple[int | str, int | str, int | str], *operands: str) -> str:
+        m, n, k = (one if isinstance(one, str) else self.sizes.text(one) for one in sizes)
+        most = (self.rows * self.y[3] if isinstance(one, str) else one for one in sizes[1:])
+        strips = self.own("strips", block_size(*most))
+        return f"{product_function(self.helpers, self.kind)}({adds}, {m}, {n}, {k}, {', '.join(operands)}, {strips});"
 
     # --- bodies ---
 
-    def _forward(self) -> list[str]:
-        """Return the product of the weight and the windows of each image, some windows at a time."""
-        size = self.sizes.text
-        count = min(max(_MOST_STRIPS // self.terms // STRIP, 1) * STRIP, self.places)
-        strips = self.room("strips", self.kind, strips_size(count, self.terms) + STRIP)
-        product, _ = packed_functions(self.helpers, self.kind)
-        result = f"{self._of_image(self.pointer(self.instr.output), self.outputs * self.places)} + first"
-        rows, width = size(self.outputs), size(self.places)
-        weight = f"{self._of_group(self.start(1))}, {size(self.terms)}, 1"
-        body = [
-            f"const ptrdiff_t left = {width} - first, count = left < {count} ? left : {count};",
-            self._call("gg_windows", _WINDOWS, "bordered", "first", "count", strips),
-            f"{product}(false, {rows}, count, {size(self.terms)}, {weight}, {strips}, {result}, {width});",
-        ]
-        head = f"for (ptrdiff_t first = 0; first < {width}; first += {count}) {{"
-        copy = self._call("gg_border", _BORDER, self._image(self.start(0)), "bordered")
-        return self._each([copy, head, *indented(body), "}"])
+    def _forward(self, columns: str) -> list[str]:
+        """Return the product of the weight and the windows of each image."""
+        weight = f"{self._weights(self.start(1))}, {self.sizes.text(self.terms)}, 1"
+        windows, result = f"{columns}, {self.windows}, 1", f"{self._result(self.pointer(self.instr.output))}"
+        sizes = (self.outputs, self.windows, self.terms)
+        product = self._product("false", sizes, weight, windows, f"{result}, {self.sizes.text(self.places)}")
+        return self._each([self._move("gg_columns", self._image(self.start(0)), columns), product])
 
-    def _input(self) -> list[str]:
+    def _input(self, columns: str) -> list[str]:
         """Return the product for the gradients of all windows, which are then added to the image."""
-        size, target = self.sizes.text, self._image(self.pointer(self.instr.output))
-        columns = self.room("columns", self.kind, self.terms * self.places)
-        weight = f"{self._of_group(self.start(1))}, 1, {size(self.terms)}"
-        gradient = f"{self._of_image(self.start(0), self.outputs * self.places)}, {size(self.places)}, 1"
-        return self._each(
-            [
-                self._product("false", (self.terms, self.places, self.outputs), weight, gradient, columns),
-                self._call("gg_columns", _COLUMNS, "bordered", columns, "true"),
-                self._call("gg_from_border", _INSIDE, "bordered", target),
-            ]
-        )
+        target, size = self.pointer(self.instr.output), self.sizes.text
+        weight = f"{self._weights(self.start(1))}, 1, {size(self.terms)}"
+        gradient = f"{self._result(self.start(0))}, {size(self.places)}, 1"
+        sizes = (self.terms, self.windows, self.outputs)
+        product = self._product("false", sizes, weight, gradient, f"{columns}, {self.windows}")
+        clear = f"memset({target}, 0, (size_t)({size(math.prod(self.x))}) * sizeof *{target});"
+        return [clear, *self._each([product, self._move("gg_add_columns", self._image(target), columns)])]
 
-    def _weight(self) -> list[str]:
-        """Return the product of windows and gradient, summed over images, and its transpose."""
-        size = self.sizes.text
-        columns = self.room("columns", self.kind, self.terms * self.places)
-        total = self.room("total", self.kind, self.groups * self.terms * self.outputs)
-        gradient = f"{self._of_image(self.start(1), self.outputs * self.places)}, 1, {size(self.places)}"
-        sizes = (self.terms, self.outputs, self.places)
-        body = [
-            self._call("gg_border", _BORDER, self._image(self.start(0)), "bordered"),
-            self._call("gg_columns", _COLUMNS, "bordered", columns, "false"),
-            self._product("n > 0", sizes, f"{columns}, {size(self.places)}, 1", gradient, self._of_group(total)),
-        ]
-        to = self._of_group(self.pointer(self.instr.output))
-        turn = [f"({to})[o * {size(self.terms)} + e] = ({self._of_group(total)})[e * {size(self.outputs)} + o];"]
-        turned = loop("o", size(self.outputs), loop("e", size(self.terms), turn))
-        return [*self._each(body), *(loop("g", self.groups, turned) if self.groups > 1 else turned)]
+    def _weight(self, columns: str) -> list[str]:
+        """Return the product of gradient and windows, summed over images."""
+        out, elements = self.pointer(self.instr.output), math.prod(self.w)
+        total = self.own("total", elements) if self.parts > 1 else out
+        gradient = f"{self._result(self.start(1))}, {self.sizes.text(self.places)}, 1"
+        windows = f"{columns}, 1, {self.windows}"
+        sizes, to = (self.outputs, self.terms, self.windows), f"{self._weights(total)}, {self.sizes.text(self.terms)}"
+        product = self._product(f"n >= {self.parts} || first > 0", sizes, gradient, windows, to)
+        body = [self._move("gg_columns", self._image(self.start(0)), columns), product]
+        return [*self._each(body), *self.summed("total", elements, out)]
 
 
 class SpreadCode(Solid):
@@ -299,7 +255,7 @@ class SpreadCode(Solid):
         clear = f"memset({target}, 0, (size_t)({self.sizes.text(out.size)}) * sizeof *{target});"
         body = [f"{name}(&shape, {given}, {others}, {target} + n * ({area}));"]
         return [
-            _shape(1, *size, *kernel, *counts, *step, *apart, top, left, 0, 0),
+            _shape(1, *size, *kernel, *counts, *step, *apart, top, left),
             clear,
             *loop("n", self.sizes.text(planes), body),
         ]

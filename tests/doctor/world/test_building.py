@@ -53,7 +53,6 @@ NEW = (
     "sequences of one step for an LSTM",
     "what is to be predicted stands among the columns",
     "a warm-up that begins at nothing and counts epochs",
-    "test examples that nobody normalises",
     "positions added along the batch",
     "the actor's loss reaches the critic",
     "labels shifted by the data and by the loss",

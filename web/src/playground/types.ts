@@ -92,7 +92,6 @@ export interface KernelCode {
   llvm: string | null;
   asm: string | null;
   c: string | null;
-  asm_lines: [number, number][];
 }
 
 export interface KernelsData {

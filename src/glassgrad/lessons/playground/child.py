@@ -25,11 +25,11 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.engine.random import manual_seed
+from glassgrad.explanation.recording import Recorder
 from glassgrad.lessons.playground import limits, program
 from glassgrad.lessons.playground.loop import Loop
 from glassgrad.lessons.playground.panes import Panes
 from glassgrad.lessons.playground.program import Caught, Data, Ran
-from glassgrad.lessons.playground.recording import Recorder
 
 _FIRST = "import glassgrad as gg\nx = gg.tensor(2.0, requires_grad=True)\nloss = (x * x).sin()\n"
 _WARM = ("values", "graph", "derivation")
@@ -131,7 +131,9 @@ class Process:
         ran = None
         assert self.loop is not None
         with caught:
-            ran = program.run(program.read(text, file, sliders), self.loop.recorder)
+            made = program.read(text, file, sliders)
+            self.loop.tree = made.tree
+            ran = program.run(made, self.loop.recorder)
         flush()
         if self.send.is_forked:
             os._exit(0)

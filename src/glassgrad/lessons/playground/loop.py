@@ -43,6 +43,7 @@ class Loop:
         self.steps = 0
         self._send, self._guard, self._flush = send, guard, flush
         self._loss: float | None = None
+        self._since: list[tuple[int, float]] = []
         self._last = 0.0
         self._sent = 0
         self._picture: _Picture | None = None
@@ -90,6 +91,8 @@ class Loop:
             return
         self.steps += 1
         self._locate(sys._getframe(1))
+        if self._loss is not None and np.isfinite(self._loss):
+            self._since.append((self.steps, self._loss))
         self.recorder.end_round()
         self._guard.alive()
         paused = not self._go.is_set()
@@ -135,7 +138,8 @@ class Loop:
             grid = {**(grid or {}), "samples": samples}
         self._flush()
         state = {"step": self.steps, "total": self._total, "loss": loss, "values": shown, "grid": grid}
-        self._send({"event": "progress", "loop": state})
+        self._send({"event": "progress", "loop": {**state, "since": self._since}})
+        self._since = []
         self._last, self._sent = time.monotonic(), self.steps
 
 

@@ -79,7 +79,7 @@ def put(page: Any, text: str) -> None:
 
 
 def shown(page: Any, name: str, what: str) -> float:
-    """Return the number that Values shows of a variable; `what` is value or grad."""
+    """Return the number that Values shows of a variable; `what` is value or gradient."""
     text = page.locator(f"section.variable[aria-label='{name}'] .{what}").inner_text()
     return float(re.findall(r"-?\d+(?:\.\d+)?", text.replace("\N{MINUS SIGN}", "-"))[-1])
 
@@ -87,13 +87,13 @@ def shown(page: Any, name: str, what: str) -> float:
 def test_a_program_is_typed_played_trained_and_survived(page: Any) -> None:
     page.wait_for_selector("section.variable[aria-label='loss']")
     assert shown(page, "loss", "value") == pytest.approx(-6 + math.sin(2), rel=1e-3)
-    assert shown(page, "x", "grad") == pytest.approx(-3 + math.cos(2), rel=1e-3)
+    assert shown(page, "x", "gradient") == pytest.approx(-3 + math.cos(2), rel=1e-3)
 
     page.keyboard.press("Control+Home")
     put(page, TEXT.replace("2.0", "1.5"))
     until(lambda: shown(page, "x", "value") == 1.5)
-    assert shown(page, "x", "grad") == pytest.approx(-3 + math.cos(1.5), rel=1e-3)
-    assert shown(page, "y", "grad") == 1.5
+    assert shown(page, "x", "gradient") == pytest.approx(-3 + math.cos(1.5), rel=1e-3)
+    assert shown(page, "y", "gradient") == 1.5
 
     page.get_by_role("tab", name="Graph").click()
     page.wait_for_selector("svg.graph g.box >> text=sin")

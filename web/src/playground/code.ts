@@ -81,7 +81,7 @@ export class KernelsPane extends Pane<KernelsData> {
 
   private entry(kernel: KernelCode, at: number): HTMLElement {
     const button = h("button", { type: "button", class: "kernel", "aria-pressed": at === this.chosen ? "true" : "false", click: () => this.choose(at) },
-      h("b", {}, kernel.name), " ", h("span", { class: "note" }, ops(kernel.ops)));
+      h("b", {}, kernel.name), " ", kernel.name.endsWith(` ${kernel.ops.join("+")}`) ? null : h("span", { class: "note" }, ops(kernel.ops)));
     linkedTo(button, kernel.lines, this.links);
     return button;
   }

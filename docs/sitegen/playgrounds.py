@@ -11,7 +11,6 @@ from pathlib import Path
 
 from glassgrad.lessons.playground import gallery, saving
 from glassgrad.lessons.playground.runner import Runner
-from sitegen.optable import raw
 
 FOLDER = "playgrounds"
 _MARK = re.compile(r"^<!-- playground: (\w+) (\w+) -->$", re.MULTILINE)
@@ -38,10 +37,10 @@ def embedded(name: str, text: str) -> str:
         example, pane = match.groups()
         title = str(gallery.example(example)["title"])
         place = f"{up}{FOLDER}/{example}.html#{pane}"
-        return raw(
-            f'<iframe class="playground" src="{place}" title="The playground: {title}" loading="lazy"></iframe>\n'
-            f'<p class="playground-note">A recording: nothing runs here. <a href="{place}">Open it alone</a>, or type '
-            f"<code>glassgrad playground --example {example}</code> and change it.</p>"
+        return (
+            f'```{{raw}} html\n<iframe class="playground" src="{place}" title="The playground: {title}" loading="lazy">'
+            f'</iframe>\n<p class="playground-note">A recording: nothing runs here. <a href="{place}">Open it alone</a>, '
+            f"or type <code>glassgrad playground --example {example}</code> and change it.</p>\n```"
         )
 
     return _MARK.sub(frame, text)

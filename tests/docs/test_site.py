@@ -214,10 +214,15 @@ def test_the_whole_site_builds_without_a_warning_or_a_broken_link(site: Path) ->
 
 def test_four_pages_embed_the_playground(sitegen: SimpleNamespace, tmp_path: Path) -> None:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
-    framed = {name: sitegen.playgrounds.embedded(name, text) for name, text in texts.items()}
+    site = sitegen.assemble
+    framed = {
+        name: site.prepared(sitegen.playgrounds.embedded(name, text), site.origin(name), name, set(texts), {})
+        for name, text in texts.items()
+    }
     shown = {name: re.findall(r'<iframe[^>]* src="([^"]+)"', text) for name, text in framed.items()}
     places = {name: found for name, found in shown.items() if found}
     assert len(places) >= 4
+    assert all("```{raw} html\n<iframe" in framed[name] for name in places)
     examples = sitegen.playgrounds.wanted(texts.values())
     led = {place.partition("#")[0] for found in places.values() for place in found}
     assert led == {f"playgrounds/{example}.html" for example in examples}

@@ -39,8 +39,8 @@ def embedded(name: str, text: str) -> str:
         place = f"{up}{FOLDER}/{example}.html#{pane}"
         return (
             f'```{{raw}} html\n<iframe class="playground" src="{place}" title="The playground: {title}" loading="lazy">'
-            f'</iframe>\n<p class="playground-note">A recording: nothing runs here. <a href="{place}">Open it alone</a>, '
-            f"or type <code>glassgrad playground --example {example}</code> and change it.</p>\n```"
+            f'</iframe>\n<p class="playground-note">A recording: nothing runs here. <a href="{place}">Open it alone</a>'
+            f", or type <code>glassgrad playground --example {example}</code> and change it.</p>\n```"
         )
 
     return _MARK.sub(frame, text)

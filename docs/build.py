@@ -29,12 +29,16 @@ def build(out: Path, only: tuple[str, ...] = (), jobs: int = 1) -> list[str]:
     Raises:
         SystemExit: the engine met an error or gave a warning.
     """
+    from sitegen import playgrounds
     from sitegen.assemble import assemble
     from sphinx.cmd.build import build_main
 
-    sources, kept = out.with_name(f"{out.name}-sources"), out.with_name(f"{out.name}-kept")
+    sources, kept, more = (out.with_name(f"{out.name}-{what}") for what in ("sources", "kept", "more"))
     pages = assemble(sources, only)
+    guides = [path.read_text(encoding="utf-8") for name in pages if (path := DOCS / f"{name}.md").is_file()]
+    playgrounds.write(more, playgrounds.wanted(guides))
     options = ["-b", "html", "-W", "--keep-going", "-q", "-j", str(jobs), "-c", str(DOCS), "-d", str(kept)]
+    options += ["-D", f"html_extra_path={more}"]
     if build_main([*options, str(sources), str(out)]):
         raise SystemExit("the documentation has mistakes: see above")
     return pages

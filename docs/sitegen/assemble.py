@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from sitegen import layertable, messages, notebooks, optable, reference
+from sitegen import layertable, messages, notebooks, optable, playgrounds, reference
 
 DOCS = Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent
@@ -104,7 +104,7 @@ def sources(only: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
         makers |= {f"api/{page.name}": partial(reference.text_of, page) for page in reference.pages()}
     for name, text in makers.items():
         if not only or name in only:
-            yield name, notebooks.with_link(name, text())
+            yield name, playgrounds.embedded(name, notebooks.with_link(name, text()))
 
 
 def origin(name: str) -> Path:

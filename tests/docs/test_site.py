@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def sitegen() -> Iterator[SimpleNamespace]:
     sys.path.insert(0, str(ROOT / "docs"))
     try:
-        names = ("assemble", "docstrings", "public_names", "reference", "spelling")
+        names = ("assemble", "docstrings", "playgrounds", "public_names", "reference", "spelling")
         yield SimpleNamespace(**{name: importlib.import_module(f"sitegen.{name}") for name in names})
     finally:
         sys.path.remove(str(ROOT / "docs"))
@@ -210,6 +210,29 @@ def test_the_whole_site_builds_without_a_warning_or_a_broken_link(site: Path) ->
             broken.add(f"{page.relative_to(site)} -> {target}")
     assert len(links) > 10_000
     assert sorted(broken) == []
+
+
+def test_four_pages_embed_the_playground(sitegen: SimpleNamespace, tmp_path: Path) -> None:
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+    site = sitegen.assemble
+    framed = {
+        name: site.prepared(sitegen.playgrounds.embedded(name, text), site.origin(name), name, set(texts), {})
+        for name, text in texts.items()
+    }
+    shown = {name: re.findall(r'<iframe[^>]* src="([^"]+)"', text) for name, text in framed.items()}
+    places = {name: found for name, found in shown.items() if found}
+    assert len(places) >= 4
+    assert all("```{raw} html\n<iframe" in framed[name] for name in places)
+    examples = sitegen.playgrounds.wanted(texts.values())
+    led = {place.partition("#")[0] for found in places.values() for place in found}
+    assert led == {f"playgrounds/{example}.html" for example in examples}
+    sitegen.playgrounds.write(tmp_path, examples[-1:])
+    page = (tmp_path / "playgrounds" / f"{examples[-1]}.html").read_text(encoding="utf-8")
+    assert "connect-src" not in page
+    assert "src=" not in page.partition("<body>")[0]
+    assert 100_000 < len(page) < 2_000_000
+    with pytest.raises(ValueError, match="no pane 'nothing'"):
+        sitegen.playgrounds.wanted(["<!-- playground: xor nothing -->"])
 
 
 # Axe takes minutes for their thousands of rows, which are alike.

@@ -55,5 +55,5 @@ def test_an_example_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / "product.html"
     assert run(["playground", "--example", "product_and_sine", "--export", str(path)]) == 0
     page = path.read_text()
-    assert '<script type="application/json" id="recording">' in page
+    assert '<script type="application/json" id="data">' in page
     assert "default-src 'none'" in page

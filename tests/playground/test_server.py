@@ -187,5 +187,5 @@ def test_a_recording_cannot_end_its_element(client: Client) -> None:
             saving.as_page(data)
         return
     page = saving.as_page(data)
-    assert "<script>alert(1)" not in page.partition('id="recording"')[2]
+    assert "<script>alert(1)" not in page.partition('id="data"')[2]
     assert 'src="playground.js"' not in page

@@ -376,7 +376,7 @@ def test_a_saved_page_shows_the_same_without_a_server(browser: Any, tmp_path: Pa
     link, script = '<link rel="stylesheet" href="playground.css">', '<script src="playground.js" defer></script>'
     assert link in frame
     assert script in frame
-    data = f'<script type="application/json" id="recording">{recording}</script>'
+    data = f'<script type="application/json" id="data">{recording}</script>'
     path = tmp_path / "saved.html"
     path.write_text(frame.replace(link, f"<style>{style}</style>").replace(script, f"{data}<script>{code}</script>"))
     with Opened(browser, path, ".cm-content", viewport=DESK) as shown:

@@ -22,6 +22,7 @@ export interface Cells {
 
 const FONT = "11px system-ui, sans-serif";
 const FOOT = 20;
+const LEVELS = 512;
 
 export class HeatMap {
   readonly root: HTMLElement;
@@ -37,8 +38,12 @@ export class HeatMap {
   private zeros = false;
   private row = -1;
   private column = -1;
+  private palette: string[] = [];
+  private seen = true;
+  private waits = false;
 
-  constructor(private readonly pick: (row: number, column: number) => void = () => undefined) {
+  /** Many maps of a long page are `lazy`: one is painted once it is near the window. */
+  constructor(private readonly pick: (row: number, column: number) => void = () => undefined, lazy = false) {
     const id = freshId("map");
     this.host = h(
       "div",
@@ -58,6 +63,12 @@ export class HeatMap {
       }
     }).observe(this.host);
     onTheme(() => this.draw());
+    if (!lazy) return;
+    this.seen = false;
+    new IntersectionObserver((entries) => {
+      this.seen = entries.at(-1)?.isIntersecting ?? true;
+      if (this.seen && this.waits) this.draw();
+    }, { rootMargin: "300px" }).observe(this.host);
   }
 
   show(cells: Cells): void {
@@ -109,10 +120,15 @@ export class HeatMap {
     const cells = this.cells;
     if (!cells || Number.isNaN(value)) return "";
     if (value === Infinity || value === -Infinity) return colour("bad");
-    if (cells.scale === "signed") return diverging(value / this.high);
+    if (cells.scale === "signed") return this.level((1 + value / this.high) / 2);
     if (cells.scale === "log" && value <= 0) return colour("zero");
     const [low, high] = [this.transform(this.low), this.transform(this.high)];
-    return ramp((this.transform(value) - low) / (high - low));
+    return this.level((this.transform(value) - low) / (high - low));
+  }
+
+  /** The colour of a place between 0 and 1: computing it for each of thousands of cells would take longer than the rest. */
+  private level(share: number): string {
+    return this.palette[Math.round(Math.min(Math.max(share, 0), 1) * LEVELS)] ?? "";
   }
 
   private drawLegend(): void {
@@ -138,6 +154,12 @@ export class HeatMap {
     const cells = this.cells;
     const context = this.canvas.getContext("2d");
     if (!cells || !context || !this.width) return;
+    this.waits = !this.seen;
+    if (this.waits) {
+      this.canvas.style.height = `${cells.rows.length * cells.rowHeight + FOOT}px`;
+      return;
+    }
+    this.palette = Array.from({ length: LEVELS + 1 }, (_, at) => (cells.scale === "signed" ? diverging((2 * at) / LEVELS - 1) : ramp(at / LEVELS)));
     const ticks = cells.ticks ?? cells.rows.map((name, row): [number, string] => [row + 0.5, name]);
     context.font = FONT;
     let widest = 0;

@@ -154,7 +154,7 @@ export class Plot {
       cursor: { drag: { x: true, y: false }, ...(this.options.sync ? { sync: { key: this.options.sync } } : {}) },
       series,
       axes: [
-        { ...axis, values: (_, splits) => splits.map((v) => this.place(v)), size: 28, space: 70 },
+        { ...axis, values: (_, splits) => splits.map((v) => (this.time || Number.isInteger(v) ? this.place(v) : "")), size: 28, space: 70 },
         { ...axis, values: axisNumbers, size: 58, ...(this.log ? { splits: powers, filter: (_, found) => found } : {}) },
       ],
       hooks: {

@@ -183,12 +183,14 @@ export class View {
     this.fit(0.6);
   }
 
-  /** The middle of the uppermost box that is not open. */
+  /** The middle of the uppermost box that is not open; of a row of inputs, the box that they lead to counts. */
   private beginning(): number {
     let level: Level | null = this.layouts.level([]);
     let x = 0;
     while (level?.boxes.length) {
-      const first: Box = level.boxes.reduce((best, box) => (box.y < best.y ? box : best));
+      const given = (box: Box): boolean => box.node?.kind === "input" || box.node?.kind === "parameter";
+      const made = level.boxes.filter((box) => !given(box));
+      const first: Box = (made.length ? made : level.boxes).reduce((best, box) => (box.y < best.y ? box : best));
       if (!first.inside) return x + first.x + first.width / 2;
       x += first.x + (first.width - first.inside.width) / 2;
       level = first.inside;

@@ -217,7 +217,7 @@ def _run(program: Program, figures: Path | None) -> int:
 
 def _check(chosen: Exercise, path: Path) -> int:
     from glassgrad.lessons.checking import LIMIT, RIGHT, LoadError, load
-    from glassgrad.lessons.limits import Watchdog
+    from glassgrad.lessons.limits import Watchdog, memory_limited
     from glassgrad.lessons.showing import judged
     from glassgrad.lessons.writing import named
 
@@ -231,7 +231,8 @@ def _check(chosen: Exercise, path: Path) -> int:
 
     watchdog.reset()
     try:
-        outcomes = judged(chosen, load(path), write)
+        with memory_limited():
+            outcomes = judged(chosen, load(path), write)
     except LoadError as error:
         print(f"{path} cannot be run:\n{error}")
         return 1

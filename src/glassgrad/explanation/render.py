@@ -209,3 +209,53 @@ def _value_latex(value: Array) -> str:
     except ValueError:
         return rf"\text{{{text}}}"
     return text
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a derivation, in TeX and as plain text, with the step that it belongs to."""
+
+    step: Step
+    tex: str
+    text: str
+
+
+def derivation(record: Record) -> list[Line]:
+    """Return both passes line by line; the cotangent of v is written dv, as in the backward program.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> [line.text for line in derivation(gg.explain(lambda x: x.exp(), 0.0).record)]
+        ['<lambda> = exp(x) = 1', 'd<lambda> = 1', 'dx += d<lambda> * (<lambda>) = 1']
+    """
+    last = record.steps[-1]
+    lines = [_forward_line(step) for step in record.steps]
+    lines.append(Line(last, f"{_cotangent(last.name)} = 1", f"d{last.name} = 1"))
+    return lines + [_backward_line(step, edge) for step in reversed(record.steps) for edge in step.edges]
+
+
+def _forward_line(step: Step) -> Line:
+    shown = value_text(step.value)
+    number = f" = {shown}" if np.ndim(step.value) == 0 else ""
+    tex = f"{formulas.name_latex(step.name)} = {formulas.latex(step.expression)}{number}"
+    return Line(step, tex, f"{step.name} = {step.expression} = {shown}")
+
+
+def _cotangent(name: str) -> str:
+    """Write the cotangent of a value as the backward program does; MathML draws a bar over one letter alone."""
+    return rf"\mathrm{{d}}{formulas.name_latex(name)}"
+
+
+def _backward_line(step: Step, edge: Edge) -> Line:
+    to, of = formulas.name_latex(edge.name), formulas.name_latex(step.name)
+    local = formulas.latex(edge.local)
+    if edge.number is None:
+        tex = rf"{_cotangent(edge.name)} \text{{ += }} {_cotangent(step.name)} \text{{ through }} {local}"
+        return Line(step, tex, f"d{edge.name} += d{step.name} through {edge.local}")
+    sent, shown = value_text(edge.sent), formulas.number(edge.number)
+    tex = (
+        rf"{_cotangent(edge.name)} \text{{ += }} {_cotangent(step.name)} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
+    )
+    values = rf"{value_text(step.cotangent)} \cdot \left({shown}\right) = {sent}"
+    tex += rf" = {_cotangent(step.name)} \cdot \left({local}\right) = {values}"
+    return Line(step, tex, f"d{edge.name} += d{step.name} * ({edge.local}) = {sent}")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from glassgrad import errors
-from glassgrad.lessons.checking import LIMIT, NOT_YET, RIGHT, WRONG, Outcome, is_loading, judge
+from glassgrad.lessons.checking import LIMIT, NOT_YET, RIGHT, WRONG, LoadError, Outcome, is_loading, judge, load
 from glassgrad.lessons.exercise import Exercise, Names, exercises
 from glassgrad.lessons.program import PROSE, Cell, Program
 
-__all__ = ["check", "judged", "listed", "markdown", "plain", "summary", "width"]
+__all__ = ["check", "judged", "listed", "markdown", "plain", "summary", "verdict", "width"]
 
 _MARKS = {RIGHT: "right", WRONG: "WRONG", "error": "ERROR", NOT_YET: "open"}
 
@@ -119,3 +121,23 @@ def check(number: int, names: Names | None = None) -> bool:
         raise errors.EXERCISE_UNKNOWN(given=number, known=", ".join(str(one.number) for one in exercises()))
     outcomes = judged(found[0], names, sys.stdout.write)
     return all(outcome.state == RIGHT for outcome in outcomes)
+
+
+def verdict(number: int, text: str) -> dict[str, object]:
+    """Judge a text as the answer to an exercise; return whether it passes, a message, and a hint for each open step.
+
+    Example:
+        >>> verdict(1, "")["passed"]
+        False
+    """
+    chosen = next(one for one in exercises() if one.number == number)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"exercise_{number:02}.py"
+        path.write_text(text, encoding="utf-8", newline="\n")
+        try:
+            outcomes = list(judge(chosen, load(path)))
+        except LoadError as error:
+            return {"passed": False, "message": str(error), "hints": []}
+    left = [one for one in outcomes if one.state != RIGHT]
+    hints = [f"{one.step}: {one.text or 'not done yet'}" for one in left]
+    return {"passed": not left, "message": summary(chosen, outcomes), "hints": hints}

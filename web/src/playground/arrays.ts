@@ -48,7 +48,7 @@ export class ArrayBox {
   /** Show an array: `what` names it for those who do not see it. */
   show(array: ArrayData, what: string): void {
     const numbers = numbersOf(array);
-    const map = numbers === undefined && array.heat ? (this.map ??= new HeatMap()) : undefined;
+    const map = numbers === undefined && array.heat ? (this.map ??= new HeatMap(undefined, true)) : undefined;
     for (const child of [...this.root.children]) if (child !== map?.root) child.remove();
     if (numbers !== undefined) {
       add(this.root, Array.isArray(numbers) ? table(numbers, what) : h("div", { class: "scalar" }, one(numbers ?? NaN)));

@@ -81,7 +81,7 @@ export class KernelsPane extends Pane<KernelsData> {
 
   private entry(kernel: KernelCode, at: number): HTMLElement {
     const button = h("button", { type: "button", class: "kernel", "aria-pressed": at === this.chosen ? "true" : "false", click: () => this.choose(at) },
-      h("b", {}, kernel.name), " ", h("span", { class: "note" }, ops(kernel.ops)));
+      h("b", {}, kernel.name), " ", kernel.name.endsWith(` ${kernel.ops.join("+")}`) ? null : h("span", { class: "note" }, ops(kernel.ops)));
     linkedTo(button, kernel.lines, this.links);
     return button;
   }
@@ -106,7 +106,7 @@ export class KernelsPane extends Pane<KernelsData> {
     }
     let listing = this.listings.get(form.name);
     if (!listing) this.listings.set(form.name, (listing = new Listing(form.what, this.links)));
-    listing.show(text, form.language, sourceOf(kernel, form, text));
+    listing.show(text, form.language, sourceOf(kernel, text));
     add(this.code, listing.root);
   }
 
@@ -120,8 +120,7 @@ export class KernelsPane extends Pane<KernelsData> {
 }
 
 /** The user's lines of instructions; where only one line made a kernel, all of its code is that line's. */
-function sourceOf(kernel: KernelCode, form: Form, text: string): Map<number, number> {
-  if (form.name === "assembly" && kernel.asm_lines.length) return new Map(kernel.asm_lines);
+function sourceOf(kernel: KernelCode, text: string): Map<number, number> {
   const [only] = kernel.lines;
   if (kernel.lines.length !== 1 || only === undefined) return new Map();
   return new Map(text.split("\n").map((_, at) => [at + 1, only]));

@@ -257,7 +257,7 @@ function isFailure(data: unknown): data is { error: { message: string; line: num
 async function main(): Promise<void> {
   const page = document.getElementById("page");
   if (!page) return;
-  const recorded = document.getElementById("recording")?.textContent;
+  const recorded = document.getElementById("data")?.textContent;
   if (recorded) return replay(page, JSON.parse(recorded) as Recording);
   KeptText.prune();
   const kept = await KeptText.open();

@@ -80,7 +80,10 @@ export class Runs {
       await this.server.start(this.shown.text(), this.shown.panes(), (event) => {
         if (event.event === "error") end.failure = event;
         if (event.event === "progress") this.looping = true;
-        if (event.event === "done" && end.how === "lost") end.how = "done";
+        if (event.event === "done" && end.how === "lost") {
+          end.how = "done";
+          this.lastTook = event.ms; // without what the page took to draw: that is no reason to wait for another key
+        }
         if (event.event === "stopped") end.how = "stopped";
         if (turn === this.turn) this.shown.event(event);
       });
@@ -90,7 +93,6 @@ export class Runs {
     if (turn !== this.turn) return;
     this.running = this.looping = false;
     const took = performance.now() - this.began;
-    if (end.how === "done") this.lastTook = took;
     this.tell(end.failure);
     this.shown.ended(end.how, took);
     if (this.again) this.now();

@@ -45,9 +45,10 @@ export class Training {
     const last = this.steps.at(-1);
     if (last !== undefined && loop.step < last) this.begin(); // a second loop of the same program
     this.root.hidden = false;
-    if (loop.loss !== null) {
-      this.steps.push(loop.step);
-      this.losses.push(loop.loss);
+    const since = loop.since ?? (loop.loss === null ? [] : [[loop.step, loop.loss] as const]);
+    for (const [step, loss] of since) {
+      this.steps.push(step);
+      this.losses.push(loss);
     }
     this.thin();
     const values = Object.entries(loop.values ?? {}).map(([name, value]) => `${name} ${value === null ? "NaN" : short(value)}`);

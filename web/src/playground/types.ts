@@ -92,7 +92,6 @@ export interface KernelCode {
   llvm: string | null;
   asm: string | null;
   c: string | null;
-  asm_lines: [number, number][];
 }
 
 export interface KernelsData {
@@ -166,6 +165,8 @@ export interface LoopState {
   step: number;
   total?: number | null;
   loss: number | null;
+  /** Steps and losses since the event before. */
+  since?: [number, number][];
   values?: Record<string, number | null>;
   grid?: Grid | null;
 }

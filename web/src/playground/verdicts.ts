@@ -10,7 +10,7 @@ import type { CheckData, CheckedInput, DerivationData, DoctorData, DoctorFinding
 function formula(tex: string, text: string): HTMLElement {
   const host = h("div", { class: "formula", tabindex: 0, role: "group", "aria-label": text || "Formula" });
   try {
-    katex.render(tex, host, { output: "mathml", displayMode: true, throwOnError: true, strict: "ignore", trust: false });
+    katex.render(tex.replaceAll("\\mathit", "\\mathrm"), host, { output: "mathml", displayMode: true, throwOnError: true, strict: "ignore", trust: false });
     host.querySelector("annotation")?.remove(); // a search of the page would find the source beside the formula
   } catch {
     add(host, h("code", {}, tex));

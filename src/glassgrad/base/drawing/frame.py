@@ -29,16 +29,19 @@ _FRAME = """<!doctype html>
 """
 
 
-def framed_page(title: str, data: Mapping[str, Any], program: str, style: str, *, live: bool = False) -> str:
+def framed_page(
+    title: str, data: Mapping[str, Any], program: str, style: str, *, live: bool = False, styles: bool = False
+) -> str:
     """Return a page about data, which must be representable in JSON.
 
     The data cannot inject HTML: `<`, `>` and `&` are written as JSON escapes, and the content security policy allows
     only the page's own program and style, by their hashes. It forbids all requests, except those of a `live` page to
-    its own server.
+    its own server. With `styles`, the program may add styles of its own, as an editor does.
     """
+    allowed = "'unsafe-inline'" if styles else f"'{_hash(style)}'"
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"script-src '{_hash(program)}'; style-src '{_hash(style)}'" + ("; connect-src 'self'" if live else "")
+        f"script-src '{_hash(program)}'; style-src {allowed}" + ("; connect-src 'self'" if live else "")
     )
     return _FRAME.format(
         policy=policy, title=html.escape(_told(title)), style=style, data=escaped(data), program=program

@@ -5,12 +5,12 @@ the library knows of its result. The page is in `page/`, built from `web/src/pla
 
 | question | file |
 |---|---|
-| Who may ask, and for what? | `server.py` |
+| What may be asked for? | `server.py`; who may ask, `base/local_server.py` |
 | How are processes started, limited and replaced? | `runner.py` |
-| What does a process do? | `child.py`; its output and its end are in `limits.py` |
+| What does a process do? | `child.py`; its output and its end are in `limits.py`, other limits in `lessons/limits.py` |
 | How is the text compiled, and which value is its result? | `program.py` |
-| How do a program's ops become a function? | `recording.py`, `replay.py` |
-| What does a pane show? | `panes.py`, `code.py`; arrays are in `arrays.py` |
+| How do a program's ops become a function? | `explanation/recording.py`, `explanation/replay.py` |
+| What does a pane show? | `panes.py`; kernels come from `compile/view/linked.py`, arrays from `report/page/maps.py` |
 | Which examples, lessons and exercises are there? | `gallery.py`, and the programs in `examples/` |
 | How is a program saved? | `saving.py` |
 | Who completes names? | `completing.py` |

@@ -25,11 +25,12 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.engine.random import manual_seed
+from glassgrad.explanation.recording import Recorder
+from glassgrad.lessons.limits import count_forks, memory_limited
 from glassgrad.lessons.playground import limits, program
 from glassgrad.lessons.playground.loop import Loop
 from glassgrad.lessons.playground.panes import Panes
 from glassgrad.lessons.playground.program import Caught, Data, Ran
-from glassgrad.lessons.playground.recording import Recorder
 
 _FIRST = "import glassgrad as gg\nx = gg.tensor(2.0, requires_grad=True)\nloss = (x * x).sin()\n"
 _WARM = ("values", "graph", "derivation")
@@ -56,7 +57,7 @@ class Process:
         self.loop: Loop | None = None
         self.forked = False
         self._control = control
-        limits.count_forks(self._fork)
+        count_forks(self._fork)
 
     def _fork(self) -> None:
         self.forked = True
@@ -111,12 +112,12 @@ class Process:
         self.send({"event": "started"})
         self.send({"event": "sliders", "numbers": program.sliders(text)})
         bounds = request["limits"]
-        limits.limit_memory(int(str(bounds["bytes"])))
+        most = int(str(bounds["bytes"]))
         recorder = Recorder()
         self.loop = loop = Loop(self.send, self.guard, recorder, flush)
-        self.guard.begin(file, float(str(bounds["seconds"])), int(str(bounds["bytes"])))
+        self.guard.begin(file, float(str(bounds["seconds"])), most)
         try:
-            with surroundings(str(given["folder"])), loop:
+            with memory_limited(most), surroundings(str(given["folder"])), loop:
                 sliders = {place: float(str(number)) for place, number in request["sliders"].items()}
                 whole = self._program(text, file, sliders, [str(one) for one in request["panes"]], flush)
         finally:
@@ -131,7 +132,9 @@ class Process:
         ran = None
         assert self.loop is not None
         with caught:
-            ran = program.run(program.read(text, file, sliders), self.loop.recorder)
+            made = program.read(text, file, sliders)
+            self.loop.tree = made.tree
+            ran = program.run(made, self.loop.recorder)
         flush()
         if self.send.is_forked:
             os._exit(0)

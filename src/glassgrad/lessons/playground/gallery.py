@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tempfile
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,21 +109,6 @@ _MARK = "\x1e"  # what the learner's program prints comes before it
 
 def judge_here(number: int, text: str) -> None:
     """Judge a text in this process, and print the verdict as JSON."""
-    from glassgrad.lessons.checking import RIGHT, LoadError, judge, load
-    from glassgrad.lessons.exercise import exercises
-    from glassgrad.lessons.showing import summary
+    from glassgrad.lessons.showing import verdict
 
-    chosen = next(one for one in exercises() if one.number == number)
-    verdict: Mapping[str, object]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"exercise_{number:02}.py"
-        path.write_text(text, encoding="utf-8", newline="\n")
-        try:
-            outcomes = list(judge(chosen, load(path)))
-        except LoadError as error:
-            verdict = {"passed": False, "message": str(error), "hints": []}
-        else:
-            left = [one for one in outcomes if one.state != RIGHT]
-            hints = [f"{one.step}: {one.text or 'not done yet'}" for one in left]
-            verdict = {"passed": not left, "message": summary(chosen, outcomes), "hints": hints}
-    sys.stdout.write(f"{_MARK}{json.dumps(verdict)}")
+    sys.stdout.write(f"{_MARK}{json.dumps(verdict(number, text))}")

@@ -1,11 +1,7 @@
 """What a program may use, and where its output goes: the inside of a process of the playground.
 
-A program is the user's own, so these limits protect from accidents, not from malice.
-
-- Time: a thread ends the process. The server kills it a little later, if even this thread does not come to run.
-- Memory: on Linux the system refuses more address space, and Python raises MemoryError. On macOS the thread looks at
-  the peak of the process instead. Windows tells neither; there only the time is limited.
-- Processes: each fork is counted on both sides, and the seventh ends its process. What remains goes with the group.
+A thread ends a process that takes too long, and on macOS too much; the server kills it a little later, if even this
+thread does not come to run. Other limits are those of all lessons, in `lessons/limits.py`.
 """
 
 from __future__ import annotations
@@ -16,21 +12,18 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import FrameType
+from collections.abc import Mapping
 from typing import TextIO
 
-from glassgrad.errors.packages import present
+from glassgrad.lessons.limits import MEMORY, line_in, peak
 
 Event = Mapping[str, object]
-SECONDS, BYTES = 10.0, 2 << 30
+SECONDS, BYTES = 10.0, MEMORY
 """The limits of a run, unless a test asks for others."""
 MOST_TEXT = 200_000
 """Characters of output that a run may show; the rest is left out."""
-_MOST_FORKS = 6
 _PAUSE = 0.02  # seconds between two events of output
-TIME, MEMORY, FORKS = 101, 102, 103
+TIME, TOO_MUCH = 101, 102
 """Exit codes of a process that ended itself."""
 
 
@@ -133,52 +126,12 @@ class Guard:
                 self._condition.wait(0.05 if self._until is not None else None)
                 late = self._until is not None and time.monotonic() > self._until
             if late:
-                self._end(TIME, "time", f"stopped after {self._seconds:g} s{self._place()}")
+                line = line_in(self._main, self._file)
+                place = "" if line is None else f", in line {line}"
+                self._end(TIME, "time", f"stopped after {self._seconds:g} s{place}")
             if sys.platform == "darwin" and self._until is not None and peak() > self._bytes:
-                self._end(MEMORY, "memory", f"stopped: it took more than {self._bytes >> 20:,} MB")
-
-    def _place(self) -> str:
-        frame: FrameType | None = sys._current_frames().get(self._main)
-        while frame is not None and frame.f_code.co_filename != self._file:
-            frame = frame.f_back
-        return "" if frame is None else f", in line {frame.f_lineno}"
+                self._end(TOO_MUCH, "memory", f"stopped: it took more than {self._bytes >> 20:,} MB")
 
     def _end(self, code: int, reason: str, message: str) -> None:
         self._send({"event": "stopped", "reason": reason, "message": message})
         os._exit(code)
-
-
-def peak() -> int:
-    """Return the most memory that this process has held, in bytes; 0 on systems that do not tell."""
-    if not present("resource"):
-        return 0
-    import resource
-
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most << 10
-
-
-def limit_memory(most: int) -> None:
-    """Refuse more address space than `most` bytes above what is taken now, on Linux."""
-    if sys.platform != "linux":
-        return
-    import resource
-
-    taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (taken + most if hard < 0 else min(taken + most, hard), hard))
-
-
-def count_forks(forked: Callable[[], None]) -> None:
-    """Call a function before each fork, and end a process that forks without end."""
-    if not hasattr(os, "register_at_fork"):
-        return
-    count = [0]
-
-    def before() -> None:
-        count[0] += 1
-        forked()
-        if count[0] > _MOST_FORKS:
-            os._exit(FORKS)
-
-    os.register_at_fork(before=before)

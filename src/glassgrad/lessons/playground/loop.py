@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import CodeType, FrameType
 from typing import Self
 
 import numpy as np
 
 from glassgrad.engine.mode import MODE, no_grad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.explanation.recording import Recorder
 from glassgrad.lessons.playground.limits import Guard, Sender
-from glassgrad.lessons.playground.program import Data
-from glassgrad.lessons.playground.recording import Recorder
+from glassgrad.lessons.playground.program import Data, rounds_of
 from glassgrad.nn.module import Module
 from glassgrad.ops.core import Array
 
 _EVERY = 0.05  # seconds between two events
-_MOST = 8
+_MOST = 8  # values, and samples
+_LONG = 200  # characters of a sample
 _CELLS = 24
 _PLAIN = frozenset({"Linear", "Sequential", "ModuleList", "Tanh", "ReLU", "Sigmoid", "GELU", "SiLU", "LeakyReLU"})
 """Layers that computing once more changes in nothing: no running statistics, no random numbers."""
@@ -32,6 +35,7 @@ class Loop:
 
     Attributes:
         steps: of optimizers, so far.
+        tree: the program, in which the loop around a step is found.
     """
 
     def __init__(self, send: Sender, guard: Guard, recorder: Recorder, flush: Callable[[], None]) -> None:
@@ -39,9 +43,13 @@ class Loop:
         self.steps = 0
         self._send, self._guard, self._flush = send, guard, flush
         self._loss: float | None = None
+        self._since: list[tuple[int, float]] = []
         self._last = 0.0
         self._sent = 0
         self._picture: _Picture | None = None
+        self.tree: ast.Module | None = None
+        self._place: tuple[CodeType, int] | None = None
+        self._total: int | None = None
         self._go = threading.Event()
         self._go.set()
         self._once = False
@@ -82,6 +90,9 @@ class Loop:
         if self._send.is_forked:
             return
         self.steps += 1
+        self._locate(sys._getframe(1))
+        if self._loss is not None and np.isfinite(self._loss):
+            self._since.append((self.steps, self._loss))
         self.recorder.end_round()
         self._guard.alive()
         paused = not self._go.is_set()
@@ -94,6 +105,16 @@ class Loop:
             self._guard.pause()
             self._go.wait()
             self._guard.alive()
+
+    def _locate(self, frame: FrameType | None) -> None:
+        """Find how many steps the loop around a new place will make."""
+        while frame is not None and frame.f_code.co_filename != self.recorder.file:
+            frame = frame.f_back
+        if frame is None or self.tree is None or self._place == (frame.f_code, frame.f_lasti):
+            return
+        self._place = frame.f_code, frame.f_lasti
+        rounds = rounds_of(self.tree, frame.f_lineno, {**frame.f_globals, **frame.f_locals})
+        self._total = None if rounds is None else self.steps - 1 + rounds
 
     def over(self, names: dict[str, object]) -> None:
         """Show the last step of a program that left these variables."""
@@ -113,8 +134,12 @@ class Loop:
         if self._picture is None or not self._picture.fits(names):
             self._picture = _Picture.of(names)
         grid = self._picture.drawn() if self._picture is not None else None
+        if samples := _samples(names):
+            grid = {**(grid or {}), "samples": samples}
         self._flush()
-        self._send({"event": "progress", "loop": {"step": self.steps, "loss": loss, "values": shown, "grid": grid}})
+        state = {"step": self.steps, "total": self._total, "loss": loss, "values": shown, "grid": grid}
+        self._send({"event": "progress", "loop": {**state, "since": self._since}})
+        self._since = []
         self._last, self._sent = time.monotonic(), self.steps
 
 
@@ -166,6 +191,12 @@ class _Picture:
         data = base64.b64encode(np.ascontiguousarray(one, "<f4").tobytes()).decode()
         place: Data = {"low": self.low.tolist(), "high": self.high.tolist(), "points": self.points}
         return {"rows": _CELLS, "columns": _CELLS, "data": data, **place}
+
+
+def _samples(names: Mapping[str, object]) -> list[str]:
+    """Return the texts of a variable `samples`, which a program renews while it trains."""
+    found = names.get("samples")
+    return [one[:_LONG] for one in found[:_MOST] if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def _is_plane(value: Array) -> bool:

@@ -17,16 +17,16 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.compile.view.kernels import MOST_PLANNED
+from glassgrad.compile.view.linked import Linked, peaks
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.tensor import Tensor
-from glassgrad.explanation.record import Edge, Record, Step, record_of
-from glassgrad.explanation.render import value_text
-from glassgrad.lessons.playground import code
-from glassgrad.lessons.playground.arrays import array_data
+from glassgrad.explanation.record import Record, record_of
+from glassgrad.explanation.render import derivation, value_text
+from glassgrad.explanation.replay import Replay
 from glassgrad.lessons.playground.program import RESULT, Caught, Data, Ran
-from glassgrad.lessons.playground.replay import Replay
-from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES, Array
+from glassgrad.report.page.maps import array_data
 from glassgrad.verify.gradcheck import gradcheck
 from glassgrad.verify.truth import walked
 
@@ -34,6 +34,11 @@ _MOST_VARIABLES = 200
 _MOST_TEXT = 400
 _SECONDS = 2.0  # that a check may take, roughly
 _HIDDEN = (ModuleType, FunctionType, type)
+_OTHER = "Loops are written with the vectors of this processor. Its assembly is made anew for this page."
+_TIMED = (
+    "Each kernel is timed by itself, warm, on one thread, the best of three. The roof is that of one thread: the "
+    "fastest product of matrices and the fastest sum of long arrays that were measured here."
+)
 
 
 class Panes:
@@ -50,7 +55,7 @@ class Panes:
         self.trains = trains
         self._replay: Replay | None = None
         self._record: Record | None = None
-        self._code: code.Code | None = None
+        self._code: Linked | None = None
 
     def pane(self, name: str) -> Data:
         """Return the data of a pane.
@@ -87,11 +92,17 @@ class Panes:
         return self._record
 
     @property
-    def code(self) -> code.Code:
+    def code(self) -> Linked:
         """The result's computation, traced by the compiler."""
         if self._code is None:
-            self._code = code.Code(self.replay, self.file)
+            self._code = Linked(self.replay.function, tuple(self.replay.arguments()), self.file)
         return self._code
+
+    def _short_enough(self) -> Linked:
+        count = len(self.code.graph.instrs)
+        if count > MOST_PLANNED:
+            raise errors.PLAYGROUND_TOO_LONG(count=f"{count:,}", limit=f"{MOST_PLANNED:,}")
+        return self.code
 
     # --- values -------------------------------------------------------------------------------------------------
 
@@ -183,12 +194,38 @@ class Panes:
 
     def derivation(self) -> Data:
         """Return the steps of both passes as formulas."""
-        steps = [_forward(step) for step in self.record.steps]
-        last = self.record.steps[-1]
-        bar = _cotangent(last.name)
-        steps.append(_said(last, f"{bar} = 1", f"d{last.name} = 1"))
-        steps += [_backward(step, edge) for step in reversed(self.record.steps) for edge in step.edges]
-        return {"steps": steps}
+        lines = derivation(self.record)
+        return {
+            "steps": [
+                {"line": one.step.line or None, "tex": one.tex, "text": one.text, "name": one.step.name}
+                for one in lines
+            ]
+        }
+
+    # --- what the compiler makes ---------------------------------------------------------------------------------
+
+    def backward(self) -> Data:
+        """Return the program in NumPy, and for each of its lines the user's line."""
+        text, lines = self.code.program()
+        linked = [{"line": at, "source_line": line} for at, line in enumerate(lines, 1)]
+        return {"program": text, "lines": linked, "note": None}
+
+    def kernels(self) -> Data:
+        """Return the kernels: their loops, LLVM, assembly and C."""
+        kernels, why = self._short_enough().kernels()
+        return {"kernels": [vars(one) for one in kernels], "note": f"{_OTHER} {why}".strip()}
+
+    def cost(self) -> Data:
+        """Return arithmetic, traffic and time of each kernel, and what this processor could do at best."""
+        costs = self._short_enough().costs()
+        flops, bandwidth = peaks()
+        return {
+            "kernels": [vars(one) for one in costs],
+            "peak_flops": flops,
+            "peak_bandwidth": bandwidth,
+            "total_seconds": sum(one.seconds or 0.0 for one in costs),
+            "note": _TIMED,
+        }
 
     # --- check, doctor ------------------------------------------------------------------------------------------
 
@@ -249,7 +286,7 @@ class Panes:
                 }
                 for one in findings
             ],
-            "note": f"The program was {told}.",
+            "note": f"{'' if findings else 'The doctor found nothing wrong. '}The program was {told}.",
         }
 
 
@@ -257,11 +294,11 @@ _EXACT = 2**53
 _MAKERS: dict[str, Callable[[Panes], Data]] = {
     "values": Panes.values,
     "graph": Panes.graph,
-    "backward": lambda panes: panes.code.backward(),
+    "backward": Panes.backward,
     "derivation": Panes.derivation,
     "check": Panes.check,
-    "kernels": lambda panes: panes.code.kernels(),
-    "cost": lambda panes: panes.code.cost(),
+    "kernels": Panes.kernels,
+    "cost": Panes.cost,
     "doctor": Panes.doctor,
 }
 NAMES = tuple(_MAKERS)
@@ -315,37 +352,6 @@ def _saved(op: str) -> str | None:
     return " and ".join(kept) or None
 
 
-def _forward(step: Step) -> Data:
-    shown = value_text(step.value)
-    number = f" = {shown}" if np.ndim(step.value) == 0 else ""
-    tex = f"{formulas.name_latex(step.name)} = {formulas.latex(step.expression)}{number}"
-    return _said(step, tex, f"{step.name} = {step.expression} = {shown}")
-
-
-def _cotangent(name: str) -> str:
-    """Write the cotangent of a value as the backward program does; MathML draws a bar over one letter alone."""
-    return rf"\mathrm{{d}}{formulas.name_latex(name)}"
-
-
-def _backward(step: Step, edge: Edge) -> Data:
-    to, of = formulas.name_latex(edge.name), formulas.name_latex(step.name)
-    local = formulas.latex(edge.local)
-    if edge.number is None:
-        tex = rf"{_cotangent(edge.name)} \text{{ += }} {_cotangent(step.name)} \text{{ through }} {local}"
-        return _said(step, tex, f"d{edge.name} += d{step.name} through {edge.local}")
-    sent, shown = value_text(edge.sent), formulas.number(edge.number)
-    tex = (
-        rf"{_cotangent(edge.name)} \text{{ += }} {_cotangent(step.name)} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
-    )
-    values = rf"{value_text(step.cotangent)} \cdot \left({shown}\right) = {sent}"
-    tex += rf" = {_cotangent(step.name)} \cdot \left({local}\right) = {values}"
-    return _said(step, tex, f"d{edge.name} += d{step.name} * ({edge.local}) = {sent}")
-
-
-def _said(step: Step, tex: str, text: str) -> Data:
-    return {"line": step.line or None, "tex": tex, "text": text, "name": step.name}
-
-
 def _of_one(replay: Replay, at: int) -> Callable[[Tensor], object]:
     """Return the function of one leaf alone, computed in the precision of its argument."""
 
@@ -369,8 +375,8 @@ def _line(where: str) -> int | None:
 
 
 def _sentences(what: str, advice: str) -> str:
-    """Join an observation, which has no full stop, with what to do."""
-    return f"{what}. {advice}" if advice else what
+    """Join an observation, which may lack its full stop, with what to do."""
+    return f"{what}. {advice}".strip() if what[-1:] not in {".", "!", "?"} else f"{what} {advice}".strip()
 
 
 def _short(text: str, folder: str) -> str:

@@ -17,7 +17,7 @@ from glassgrad.compile.source.statements import called_name, loop_of, statement_
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.tracebacks import shortened
-from glassgrad.lessons.playground.recording import Recorder
+from glassgrad.explanation.recording import Recorder
 from glassgrad.lessons.program import execute
 
 RESULT = "_result"
@@ -146,6 +146,18 @@ def _assigned(tree: ast.Module) -> dict[str, int]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found[node.id] = max(node.lineno, found.get(node.id, 0))
     return found
+
+
+def rounds_of(tree: ast.Module, line: int, names: Mapping[str, object]) -> int | None:
+    """Return how often the loop over a range around a line runs; None outside of one, and in loops of loops."""
+    around = [one for one in ast.walk(tree) if isinstance(one, ast.For | ast.While)]
+    around = [one for one in around if one.body[0].lineno <= line <= (one.body[-1].end_lineno or line)]
+    match around:
+        case [ast.For(iter=ast.Call(func=ast.Name("range"), args=args))]:
+            given = [one.value if isinstance(one, ast.Constant) else names.get(ast.unparse(one)) for one in args]
+            bounds = [one for one in given if isinstance(one, int)]
+            return len(range(*bounds)) if len(bounds) == len(args) > 0 else None
+    return None
 
 
 def run(program: Program, recorder: Recorder) -> Ran:

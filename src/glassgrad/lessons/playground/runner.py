@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from glassgrad import errors
+from glassgrad.lessons.limits import FORKS
 from glassgrad.lessons.playground import limits
 
 Event = dict[str, object]
@@ -186,7 +187,7 @@ class Runner:
         code = child.process.wait()
         if child in self._stopped:
             return _stopped(number, "killed", "stopped")
-        if code == limits.FORKS:
+        if code == FORKS:
             return _stopped(number, "killed", "stopped: the program started too many processes")
         if code == -9:
             return _stopped(number, "memory", "the system ended the program, most likely for its memory")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import base64
-import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from glassgrad import errors
 from glassgrad._version import __version__
+from glassgrad.base.drawing.frame import framed_page
 from glassgrad.data.atomic import write_atomically
 from glassgrad.lessons.notebook import notebook
 from glassgrad.lessons.playground import gallery
@@ -19,10 +17,6 @@ from glassgrad.lessons.program import CODE, PROSE, Cell, Program
 
 PAGE = Path(__file__).parent / "page"
 PANES = ("values", "graph", "backward", "derivation", "check", "kernels", "cost", "doctor")
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
 
 
 def kept() -> Path:
@@ -123,23 +117,7 @@ def as_page(data: dict[str, object]) -> str:
         InputError: the page was not built.
     """
     try:
-        parts = {name: (PAGE / f"playground.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
+        script, style = ((PAGE / f"playground.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
     except OSError as error:
         raise errors.PLAYGROUND_FILE(path=PAGE / "playground.html", reason=error.strerror or error) from None
-    style = re.sub(r"url\(['\"]?([\w.-]+\.woff2)['\"]?\)", _font, parts["css"])
-    # A script ends at this tag, even inside of a string.
-    held = json.dumps(data).replace("<", "\\u003c")
-    policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-    html = re.sub(
-        r'<link\b[^>]*href="(?:\./)?playground\.css"[^>]*>', lambda _: f"<style>{style}</style>", parts["html"]
-    )
-    script = f'<script type="application/json" id="recording">{held}</script>\n<script>{parts["js"]}</script>'
-    html = re.sub(r'<script\b[^>]*src="(?:\./)?playground\.js"[^>]*></script>', "", html)
-    html = re.sub(r"(<head[^>]*>)", lambda found: found[1] + policy, html, count=1)
-    return html.replace("</body>", f"{script}\n</body>", 1)
-
-
-def _font(found: re.Match[str]) -> str:
-    path = PAGE / found[1]
-    content = base64.b64encode(path.read_bytes()).decode() if path.is_file() else ""
-    return f"url(data:font/woff2;base64,{content})"
+    return framed_page("glassgrad playground", data, script, style, styles=True)

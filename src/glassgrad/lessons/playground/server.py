@@ -1,32 +1,23 @@
-"""The server of the playground: its page, and what the page asks for, only for the browser that was given the address.
-
-Any program on this machine, and any page in its browser, can reach a port of the loopback address. Therefore each
-request needs the token, as a cookie or a header; other host names are refused, since a foreign name can be made to
-resolve to this machine; and whatever runs or writes must come from the page itself.
-"""
+"""The server of the playground: its page, and what the page asks for. The token is in a cookie or a header."""
 
 from __future__ import annotations
 
 import json
-import secrets
 import select
 import socket
-import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socketserver import TCPServer
 from urllib.parse import parse_qs
 
 from glassgrad import errors
 from glassgrad._version import __version__
+from glassgrad.base.local_server import LocalHandler, LocalServer
 from glassgrad.lessons.playground import completing, gallery, limits, saving
 from glassgrad.lessons.playground.runner import Runner
-from glassgrad.ops.core import Array
 
 PAGE = Path(__file__).parent / "page"
 MOST_SENT = 1 << 20
@@ -48,7 +39,7 @@ _TYPES = {
 Data = dict[str, object]
 
 
-class Server(ThreadingHTTPServer):
+class Server(LocalServer):
     """Serves the playground to this machine; `url` is its address, including the token.
 
     Args:
@@ -61,9 +52,6 @@ class Server(ThreadingHTTPServer):
         InputError: the file cannot be read, there is no such example, or the port is in use.
     """
 
-    daemon_threads = True
-    allow_reuse_address = sys.platform != "win32"  # there it would let two servers share one port
-
     def __init__(
         self,
         file: Path | None = None,
@@ -75,33 +63,18 @@ class Server(ThreadingHTTPServer):
         self.file = file
         saving.opened(file)  # refuse a file that cannot be read before serving
         self.first = gallery.text_of(example) if example else None
-        self.token = secrets.token_urlsafe(16)
-        try:
-            super().__init__(("127.0.0.1", port), _Handler)
-        except OSError as error:
-            raise errors.LIVE_PORT(port=port, reason=error.strerror or error) from None
+        super().__init__(_Handler, port)
         self.cookie = f"glassgrad_{self.server_port}"
-        self.url = f"http://127.0.0.1:{self.server_port}/?token={self.token}"
-        self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+        self.url = f"{self.address}?token={self.token}"
         self.runner = Runner(seconds, most)
         self._keeping = threading.Lock()
         self._latest = ""
-
-    def server_bind(self) -> None:
-        """Bind to the address without looking up its name, which can take seconds and is not used."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def server_close(self) -> None:
         """Close the port, and end the processes."""
         super().server_close()
         if hasattr(self, "runner"):
             self.runner.close()
-
-    def handle_error(self, request: Array, client_address: Array) -> None:
-        """Ignore a browser that closed its connection."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
 
     # --- what the page asks for ---------------------------------------------------------------------------------
 
@@ -173,21 +146,18 @@ def _place(given: Mapping[str, object]) -> tuple[str, int, int]:
     return _text(given), line, column
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     server: Server
-    protocol_version = "HTTP/1.1"
-    timeout = 30
 
     # --- who may ask ----------------------------------------------------------------------------------------------
 
     def _is_known(self) -> bool:
         """Tell whether a request is for this host and has the token; refuse it otherwise."""
-        if self.headers.get("Host", "") not in self.server.hosts:
-            self._refuse(HTTPStatus.FORBIDDEN)
+        if not self.is_for_here():
+            self.refuse(HTTPStatus.FORBIDDEN)
             return False
-        given = [self.headers.get("X-Token", ""), self._cookie()]
-        if not any(secrets.compare_digest(one.encode(), self.server.token.encode()) for one in given):
-            self._refuse(HTTPStatus.NOT_FOUND)
+        if not self.has_token(self.headers.get("X-Token", ""), self._cookie()):
+            self.refuse(HTTPStatus.NOT_FOUND)
             return False
         return True
 
@@ -200,13 +170,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def do_GET(self) -> None:
+    def get(self) -> None:
         """Send a file of the page, the state, or an example."""
         path, _, query = self.path.partition("?")
         given = parse_qs(query)
-        token = given.get("token", [""])[0]
-        right = secrets.compare_digest(token.encode(), self.server.token.encode())
-        if path == "/" and right and self.headers.get("Host", "") in self.server.hosts:
+        if path == "/" and self.is_for_here() and self.has_token(given.get("token", [""])[0]):
             self._enter()
         elif not self._is_known():
             return
@@ -220,18 +188,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _enter(self) -> None:
         """Give the browser its cookie, and an address without the token."""
         cookie = f"{self.server.cookie}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
-        self._send(HTTPStatus.SEE_OTHER, "text/plain; charset=utf-8", b"", {"Set-Cookie": cookie, "Location": "/"})
+        self.send(HTTPStatus.SEE_OTHER, "text/plain; charset=utf-8", b"", {"Set-Cookie": cookie, "Location": "/"})
 
     def _file(self, name: str) -> None:
         path = PAGE / name
         if path.suffix not in _TYPES or path.parent != PAGE or not path.is_file():
-            self._refuse(HTTPStatus.NOT_FOUND)
+            self.refuse(HTTPStatus.NOT_FOUND)
             return
-        self._send(HTTPStatus.OK, _TYPES[path.suffix], path.read_bytes())
+        self.send(HTTPStatus.OK, _TYPES[path.suffix], path.read_bytes())
 
     # --- doing ------------------------------------------------------------------------------------------------------
 
-    def do_POST(self) -> None:
+    def post(self) -> None:
         """Run, steer, complete, judge, save or export."""
         given = self._given()
         if given is None:
@@ -254,26 +222,26 @@ class _Handler(BaseHTTPRequestHandler):
         elif name in actions:
             self._answer(actions[name])
         else:
-            self._refuse(HTTPStatus.NOT_FOUND)
+            self.refuse(HTTPStatus.NOT_FOUND)
 
     def _given(self) -> Mapping[str, object] | None:
         """Return the request's body; None if the request is refused."""
         length = self.headers.get("Content-Length", "")
         if not self._is_known():
             return None
-        if self.headers.get("Origin", "").removeprefix("http://") not in self.server.hosts:
-            self._refuse(HTTPStatus.FORBIDDEN)
+        if not self.is_from_page():
+            self.refuse(HTTPStatus.FORBIDDEN)
         elif not (length.isascii() and length.isdigit()):
-            self._refuse(HTTPStatus.LENGTH_REQUIRED)
+            self.refuse(HTTPStatus.LENGTH_REQUIRED)
         elif len(length) > len(str(MOST_SENT)) or int(length) > MOST_SENT:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         else:
             given: object = None
             with suppress(ValueError, RecursionError):
                 given = json.loads(self.rfile.read(int(length)))
             if isinstance(given, dict):
                 return given
-            self._refuse(HTTPStatus.BAD_REQUEST)
+            self.refuse(HTTPStatus.BAD_REQUEST)
         return None
 
     def _stream(self, given: Mapping[str, object]) -> None:
@@ -284,7 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
             except errors.GlassgradError as error:
                 self._send_json(HTTPStatus.BAD_REQUEST, {"message": str(error)})
                 return
-            self._head(HTTPStatus.OK, {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"})
+            self.head(HTTPStatus.OK, {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"})
             self._chunk(first)
             for event in events:
                 self._chunk(event)
@@ -311,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
         except errors.GlassgradError as error:
             self._send_json(HTTPStatus.BAD_REQUEST, {"message": str(error)})
             return
-        self._send(HTTPStatus.OK, kind, content, {"Content-Disposition": "attachment"})
+        self.send(HTTPStatus.OK, kind, content, {"Content-Disposition": "attachment"})
 
     def _answer(self, make: Callable[[], Data]) -> None:
         try:
@@ -323,32 +291,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
-    def _refuse(self, status: HTTPStatus) -> None:
-        self.close_connection = True  # a body is not read
-        self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())
-
     def _send_json(self, status: HTTPStatus, data: Data) -> None:
-        self._send(status, "application/json", json.dumps(data).encode())
+        self.send(status, "application/json", json.dumps(data).encode())
 
-    def _send(self, status: HTTPStatus, kind: str, content: bytes, more: Mapping[str, str] | None = None) -> None:
-        self._head(status, {"Content-Type": kind, "Content-Length": str(len(content)), **(more or {})})
-        self.wfile.write(content)
-
-    def _head(self, status: HTTPStatus, own: Mapping[str, str]) -> None:
-        self.send_response(status)
-        headers = {
-            **own,
-            "Cache-Control": "no-store",
-            "Content-Security-Policy": POLICY,
-            "Cross-Origin-Opener-Policy": "same-origin",
-            "Cross-Origin-Resource-Policy": "same-origin",
-            "Referrer-Policy": "no-referrer",
-            "X-Content-Type-Options": "nosniff",
-            "X-Frame-Options": "DENY",
-        }
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, *given: object) -> None:
-        """Log nothing: the terminal shows only the address."""
+    def head(self, status: HTTPStatus, own: Mapping[str, str]) -> None:
+        """Send the head of an answer, with the page's policy."""
+        super().head(status, {"Content-Security-Policy": POLICY, **own})

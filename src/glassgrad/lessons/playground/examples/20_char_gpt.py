@@ -18,10 +18,13 @@ targets = gg.stack([tokens[at + 1 : at + context + 1] for at in range(0, 24, 3)]
 gg.manual_seed(0)
 model = GPT(tokens=len(letters), context=context, width=16, heads=2, layers=1)
 optimizer = optim.Adam(model.parameters(), lr=0.01)
+samples = []
 for step in range(20):
     optimizer.zero_grad()
     logits = model(inputs)
     loss = F.cross_entropy(logits.reshape(-1, len(letters)), targets.reshape(-1))
     loss.backward()
+    guess = "".join(letters[token] for token in logits[0].argmax(-1).tolist())
+    samples = [f"after {text[:context]!r} it reads {guess!r}", *samples[:4]]
     optimizer.step()
 print(f"loss {loss.item():.3f}")

@@ -1,42 +1,80 @@
-"""The panes that the compiler fills: the backward program, the kernels, and their cost."""
+"""A traced call whose parts know their lines: each line of its NumPy program, and each kernel in every form.
+
+A kernel is written as loops, as LLVM, as assembly and as C, and has its cost; all belong to lines of the user's.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.compile.front.calls.parameters import Function
+from glassgrad.compile.front.calls.parameters import Args, Function
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.source.listing import listing_of
-from glassgrad.compile.view.kernels import MOST_PLANNED
 from glassgrad.compile.view.seen import Seen, see
 from glassgrad.engine.tensor import Tensor
-from glassgrad.lessons.playground.program import Data
-from glassgrad.lessons.playground.replay import Replay
 from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES, Array
 
-_OTHER = "Loops are written with the vectors of this processor. Its assembly is made anew for this page."
 _FUNCTION = re.compile(r"^/\*(?:[^*]|\*(?!/))*\*/\nstatic void \w+\([^{]*\{\n.*?^\}\n", re.DOTALL | re.MULTILINE)
 _REPEAT, _SECONDS = 3, 0.3  # of measuring all kernels
 
 
-class Code:
-    """The computation of a result and its backward pass, as the compiler sees it.
+@dataclass
+class LinkedKernel:
+    """A kernel in every form.
 
     Attributes:
-        seen: the trace, with all values.
+        ops: of its instructions.
+        lines: the user's, to which these belong.
+        nest: its loops around its formulas.
+        llvm, asm, c: its code; None where there is none.
     """
 
-    def __init__(self, replay: Replay, file: str) -> None:
+    name: str
+    ops: list[str]
+    lines: list[int]
+    nest: str
+    llvm: str | None
+    asm: str | None
+    c: str | None
+
+
+@dataclass
+class KernelCost:
+    """What a kernel does, and how long it took; no seconds for one that Python computes."""
+
+    name: str
+    flops: int
+    bytes: int
+    seconds: float | None
+    lines: list[int]
+
+
+class Linked:
+    """A call of a function and its backward pass as the compiler sees it, linked to the lines of a file.
+
+    Args:
+        function, arguments: the call.
+        file: the name of the file whose lines are wanted, as Python knows it.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> found = Linked(lambda x: (x * x).sum(), (gg.ones(3, requires_grad=True),), __file__)
+        >>> any("sum" in one.ops[-1] for one in found.kernels()[0])
+        True
+    """
+
+    def __init__(self, function: Function, arguments: Args, file: str) -> None:
         self.file = file
-        self.seen: Seen = see(replay.function, tuple(replay.arguments()), {})
+        self.seen: Seen = see(function, arguments, {})
 
     @property
     def graph(self) -> Graph:
@@ -56,46 +94,35 @@ class Code:
         """Return the user's lines of some instructions."""
         return sorted({line for origin in origins if (line := self.line(origin)) is not None})
 
-    def backward(self) -> Data:
-        """Return the program in NumPy, and for each of its lines the user's line."""
+    def program(self) -> tuple[str, list[int | None]]:
+        """Return the program in NumPy, and the user's line for each of its lines."""
         listing = listing_of(self.seen.captured, self.seen.gradients)
-        count = str(listing.source).rstrip("\n").count("\n") + 1
-        found = []
-        for number in range(count):
-            own = self.lines(listing.origins.get(number, ()))
-            found.append({"line": number + 1, "source_line": own[0] if own else None})
-        return {"program": str(listing.source), "lines": found, "note": None}
+        text = str(listing.source)
+        owned = [self.lines(listing.origins.get(at, ())) for at in range(text.rstrip("\n").count("\n") + 1)]
+        return text, [own[0] if own else None for own in owned]
 
     @cached_property
     def compiled(self) -> _Compiled:
         """The native code, with a phase for each kernel."""
-        count = len(self.graph.instrs)
-        if count > MOST_PLANNED:
-            raise errors.PLAYGROUND_TOO_LONG(count=f"{count:,}", limit=f"{MOST_PLANNED:,}")
         return _Compiled(self.graph)
 
-    def kernels(self) -> Data:
-        """Return the kernels: their loops, LLVM, assembly and C."""
+    def kernels(self) -> tuple[list[LinkedKernel], str]:
+        """Return the kernels in every form, and why there is no C if there is none."""
         compiled = self.compiled
-        texts, note = self._c()
-        found: list[Data] = []
-        for at, (kernel, name) in enumerate(zip(compiled.kernels, compiled.names, strict=True)):
-            lines = self.lines(instr.where for instr in kernel.instrs)
-            llvm, asm = compiled.llvm(at), compiled.assembly(at)
-            count = 0 if asm is None else asm.count("\n") + 1
-            found.append(
-                {
-                    "name": name,
-                    "ops": [instr.op for instr in kernel.instrs],
-                    "lines": lines,
-                    "nest": nest_text(kernel),
-                    "llvm": llvm,
-                    "asm": asm,
-                    "c": texts.get(_identity(kernel)),
-                    "asm_lines": [[number, lines[0]] for number in range(1, count + 1)] if len(lines) == 1 else [],
-                }
+        texts, why = self._c()
+        found = [
+            LinkedKernel(
+                name,
+                [instr.op for instr in kernel.instrs],
+                self.lines(instr.where for instr in kernel.instrs),
+                nest_text(kernel),
+                compiled.llvm(at),
+                compiled.assembly(at),
+                texts.get(_identity(kernel)),
             )
-        return {"kernels": found, "note": f"{_OTHER}{note}"}
+            for at, (kernel, name) in enumerate(zip(compiled.kernels, compiled.names, strict=True))
+        ]
+        return found, why
 
     def _c(self) -> tuple[dict[frozenset[int], str], str]:
         """Return the functions of the program in C by the instructions that they perform, and a remark."""
@@ -105,40 +132,25 @@ class Code:
             package = Package(self.seen.captured, None)
             source = package.files()["step.c"].decode()
         except errors.CompileError as error:
-            return {}, f" No C: {error}"
+            return {}, f"No C: {error}"
         written = _FUNCTION.findall(source)
         if len(written) < len(package.planned.kernels):
-            return {}, " No C: its functions are not those of the plan."
+            return {}, "No C: its functions are not those of the plan."
         own = written[-len(package.planned.kernels) :]
         return {_identity(kernel): text for kernel, text in zip(package.planned.kernels, own, strict=True)}, ""
 
-    def cost(self) -> Data:
-        """Return arithmetic, traffic and time of each kernel, and what this processor could do at best."""
+    def costs(self) -> list[KernelCost]:
+        """Return arithmetic, traffic and time of each kernel: by itself, warm, on one thread, the best of three."""
         from glassgrad.compile.profile import profile
 
         compiled = self.compiled
-        count = max(1, len(compiled.kernels))
-        budget = min(0.002, _SECONDS / count / _REPEAT)
+        budget = min(0.002, _SECONDS / max(1, len(compiled.kernels)) / _REPEAT)
         timings = iter(profile(self.graph, self.seen.arrays, repeat=_REPEAT, budget=budget, begun=compiled.way))
-        found: list[Data] = []
-        total = 0.0
+        found = []
         for row, name in zip(compiled.rows, compiled.names, strict=True):
             seconds = None if row.kind == "host" else next(timings).seconds
-            total += seconds or 0.0
-            one: Data = {"name": name, "flops": row.flops, "bytes": row.bytes, "seconds": seconds}
-            found.append({**one, "lines": self.lines(row.origins)})
-        flops, bandwidth = peaks()
-        note = (
-            "Each kernel is timed by itself, warm, on one thread, the best of three. The roof is that of one thread: "
-            "the fastest product of matrices and the fastest sum of long arrays that were measured here."
-        )
-        return {
-            "kernels": found,
-            "peak_flops": flops,
-            "peak_bandwidth": bandwidth,
-            "total_seconds": total,
-            "note": note,
-        }
+            found.append(KernelCost(name, row.flops, row.bytes, seconds, self.lines(row.origins)))
+        return found
 
 
 class _Compiled:

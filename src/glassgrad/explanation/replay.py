@@ -1,8 +1,8 @@
 """The ops behind a result as a function of its leaves, whose instructions are at the user's lines.
 
-A program of the playground is a text, not a function. What explains, checks and compiles wants a function. So the ops
-that were recorded are written as one: a statement for each call of the user's, compiled with the positions of the
-user's expressions. Whoever asks for the place of an op finds the user's line and variable.
+Whatever explains, checks and compiles takes a function, but a program may be a script. So the recorded ops are written
+as a function: a statement for each call of the user's, compiled with the positions of the user's expressions.
+Whoever asks for the place of an op finds the user's line and variable.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from types import FunctionType
+from types import CodeType, FunctionType
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from glassgrad.engine.function import UserPrimitive
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.record import Traced, trace
-from glassgrad.lessons.playground.recording import Op, Recorder, source_of, unseen
-from glassgrad.lessons.program import execute
+from glassgrad.explanation.recording import Op, Recorder, source_of, unseen
 from glassgrad.ops.core import Array
 
 Source = tuple[Node | Tensor | None, int | None]
@@ -202,10 +201,8 @@ class Replay:
         ast.fix_missing_locations(tree)
         space: dict[str, object] = {"_again": self._again, "__name__": "__main__"}
         space |= {one.name: one.array for one in self.data}
-        execute(compile(tree, self._file, "exec"), space)
-        made = space[self.title]
-        assert isinstance(made, FunctionType)
-        return made
+        code = next(one for one in compile(tree, self._file, "exec").co_consts if isinstance(one, CodeType))
+        return FunctionType(code, space)
 
     def _statement(self, number: int, call: _Call) -> ast.stmt | None:
         if not call.leaves:

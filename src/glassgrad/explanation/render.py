@@ -225,8 +225,11 @@ def derivation(record: Record) -> list[Line]:
 
     Example:
         >>> import glassgrad as gg
-        >>> [line.text for line in derivation(gg.explain(lambda x: x.exp(), 0.0).record)]
-        ['<lambda> = exp(x) = 1', 'd<lambda> = 1', 'dx += d<lambda> * (<lambda>) = 1']
+        >>> def f(x):
+        ...     y = x.exp()
+        ...     return y
+        >>> [line.text for line in derivation(gg.explain(f, 0.0).record)]
+        ['y = exp(x) = 1', 'dy = 1', 'dx += dy * (y) = 1']
     """
     last = record.steps[-1]
     lines = [_forward_line(step) for step in record.steps]

@@ -74,6 +74,7 @@ def as_notebook(text: str) -> str:
     """Return a program as a notebook; comments at the left margin become text, as in lessons.
 
     Example:
+        >>> import json
         >>> json.loads(as_notebook("x = 1"))["cells"][-1]["source"]
         ['x = 1']
     """

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from glassgrad.compile.llvm.module.ir import Builder, Value
-from glassgrad.compile.llvm.products.tiles import shuffled
+from glassgrad.compile.llvm.module.ir import Builder, Value, shuffled
 
 Matrix = tuple[tuple[float, ...], ...]
 

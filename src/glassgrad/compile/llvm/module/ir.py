@@ -8,7 +8,7 @@ a `Value` has an element kind and a number of lanes, and mixing the two splats t
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -322,6 +322,13 @@ class Builder:
         one = self.like(1, bits)
         moved = self.select(outwards, self.binary("add", bits, one), self.binary("sub", bits, one))
         return self.bitcast(self.select(moves, moved, bits), "f32")
+
+
+def shuffled(b: Builder, x: Value, y: Value, lanes: Sequence[int]) -> Value:
+    """Return the elements at `lanes` of the concatenation of x and y."""
+    mask = ", ".join(f"i32 {lane}" for lane in lanes)
+    kind = type_name(x.kind, x.lanes)
+    return b.define(f"shufflevector {kind} {x.text}, {kind} {y.text}, <{len(lanes)} x i32> <{mask}>", x.kind, x.lanes)
 
 
 def _cast_opcode(source: str, target: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from glassgrad.base.kept import Cache
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, prefetch, store_vector
-from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
+from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value, shuffled
 
 
 @dataclass(frozen=True)
@@ -316,13 +316,6 @@ def transposed(b: Builder, rows: list[Value]) -> list[Value]:
                 rows[row], rows[row + distance] = shuffled(b, first, second, keep), shuffled(b, first, second, swap)
         distance //= 2
     return rows
-
-
-def shuffled(b: Builder, x: Value, y: Value, lanes: Sequence[int]) -> Value:
-    """Return the elements at `lanes` of the concatenation of x and y."""
-    mask = ", ".join(f"i32 {lane}" for lane in lanes)
-    kind = type_name(x.kind, x.lanes)
-    return b.define(f"shufflevector {kind} {x.text}, {kind} {y.text}, <{len(lanes)} x i32> <{mask}>", x.kind, x.lanes)
 
 
 def definition(signature: str, b: Builder) -> str:

@@ -11,6 +11,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 import glassgrad as gg
 from sitegen import docstrings, public_names, spelling
 from sitegen.optable import FAMILIES, family_of
@@ -193,7 +195,8 @@ def text_of(page: Page) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("\n", " ") or "-"
+    """Return a text for a cell, in which a bar would begin the next one."""
+    return re.sub(r"(?<!\\)\|", r"\|", text.replace("\n", " ")) or "-"
 
 
 def said(entry: Entry, link: docstrings.Link) -> str:
@@ -214,6 +217,8 @@ def _doc(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.size > 10:
+        return f"array of {value.size} numbers, {value.dtype}"
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value)).strip("<>")
 
 

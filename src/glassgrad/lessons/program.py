@@ -15,7 +15,7 @@ from typing import Any
 
 from glassgrad.lessons.gaps import has_gap
 
-__all__ = ["Cell", "Program", "programs"]
+__all__ = ["Cell", "Program", "for_readers", "programs"]
 
 PROSE, CODE = "prose", "code"
 
@@ -23,6 +23,11 @@ PROSE, CODE = "prose", "code"
 def execute(code: CodeType, names: dict[str, Any]) -> None:
     """Run compiled code of a lesson or of a learner in a dictionary of names."""
     exec(code, names)  # noqa: S102 - running programs is what lessons are for
+
+
+def for_readers(text: str) -> str:
+    """Return a program without comments for the linter."""
+    return re.sub(r"  # noqa:[^\n]*", "", text)
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Cell:
     @property
     def code(self) -> str:
         """The code for readers, without comments for the linter."""
-        return re.sub(r"  # noqa:[^\n]*", "", self.text.strip("\n"))
+        return for_readers(self.text.strip("\n"))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from glassgrad import errors
 from glassgrad.lessons.exercise import Exercise
 from glassgrad.lessons.notebook import notebook
-from glassgrad.lessons.program import CODE, PROSE, Cell, Program
+from glassgrad.lessons.program import CODE, PROSE, Cell, Program, for_readers
 
 __all__ = ["exercise_text", "file_of", "lesson_notebook", "write"]
 
@@ -33,7 +33,7 @@ def exercise_text(exercise: Exercise, path: Path) -> str:
         )
         last = Cell(CODE, f"from glassgrad.lessons import check\n\npassed = check({number})", 1)
         return notebook([head, *_by_definition(starter), last])
-    text = re.sub(r"  # noqa:[^\n]*", "", starter.text)
+    text = for_readers(starter.text)
     end = text.index('"""', 3) + 3
     run = f"""
 

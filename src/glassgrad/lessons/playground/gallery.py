@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glassgrad import errors
-from glassgrad.lessons.program import Program, programs
+from glassgrad.lessons.program import Program, for_readers, programs
 
 if TYPE_CHECKING:
     from glassgrad.lessons.playground.runner import Runner
@@ -54,7 +53,7 @@ def text_of(name: str) -> str:
     Raises:
         InputError: there is no such example.
     """
-    return re.sub(r"  # noqa:[^\n]*", "", _found(name).text)
+    return for_readers(_found(name).text)
 
 
 def example(name: str) -> Data:

@@ -199,7 +199,8 @@ class _Forward(_Head):
             count = self._least(str(self.rows), self._op("sub", "%rows", top))
             seen = self._seen(self._op("add", top, count))
             q = (self._place("%q", self._times(top, "%q_row")), "%q_row", "1")
-            self._multiply(_Product(q, ("%scores", self.across), ("%width", count, seen)), "%keys_t", high)
+            sizes = ("%width", count, self._rounded(seen, self.lanes))  # rows of scores have room for whole vectors
+            self._multiply(_Product(q, ("%scores", self.across), sizes), "%keys_t", high)
             self._softmax(top, count, seen)
             target = self._place("%o", self._times(top, "%o_row"))
             sizes = (seen, count, "%values")
@@ -250,10 +251,11 @@ class _Backward(_Head):
         highs = [self._rounded(terms, self.lanes) for _, _, terms, _ in sides]
         with self.code.loop("0", count, self.rows) as loop:
             row, height, own = self._strip(loop.counter.text, top, count)
+            columns = self._rounded(own, self.lanes)
             for (name, packed, terms, target), high in zip(sides, highs, strict=True):
                 left = (self._place(f"%{name}", self._times(row, f"%{name}_row")), f"%{name}_row", "1")
                 there = self._place(target, self._times(loop.counter.text, self.across))
-                self._multiply(_Product(left, (there, self.across), (terms, height, own)), packed, high)
+                self._multiply(_Product(left, (there, self.across), (terms, height, columns)), packed, high)
         with self.code.loop("0", count, 1) as loop:
             far = self._times(loop.counter.text, self.across)
             at = self._op("add", top, loop.counter.text)
@@ -320,7 +322,7 @@ def _tile_function(functions: Module, vectors: int) -> str:
             index = b.define(f"select i1 {inside}, i64 {row}, i64 {last}", "i64").text
             offsets.append(b.define(f"mul i64 {index}, %a_row", "i64").text)
         sums = _sums(code, offsets, vectors)
-        _store(code.current, sums)
+        _store(code, sums)
         code.current.raw("ret void")
         pointers = ["ptr %a", "ptr %b", "ptr %c", "ptr %factors"]
         params = ", ".join([*pointers, *(f"i64 %{one}" for one in numbers), "i1 %adds"])
@@ -350,22 +352,30 @@ def _sums(code: LoopNest, offsets: list[str], vectors: int) -> list[list[Value]]
     return sums
 
 
-def _store(b: Builder, sums: list[list[Value]]) -> None:
+def _store(code: LoopNest, sums: list[list[Value]]) -> None:
+    """Store the rows that exist, without masks where all columns do: AMD's AVX2 takes 12 cycles for a masked store."""
+    b = code.current
+    whole = b.define(f"icmp uge i64 %columns, {len(sums[0]) * lanes_of(b.function.module)}", "b1").text
+    for condition, masked in ((whole, False), (b.define(f"xor i1 {whole}, true", "b1").text, True)):
+        with code.when(condition):
+            _store_rows(code, sums, masked)
+
+
+def _store_rows(code: LoopNest, sums: list[list[Value]], masked: bool) -> None:
+    b, target = code.current, "%c"
     lanes = lanes_of(b.function.module)
-    exist = [_below(b, "%columns", str(vector * lanes)) for vector in range(len(sums[0]))]
-    adds = b.splat(Value("%adds", "b1"), lanes)
-    target = "%c"
+    exist = [_below(b, "%columns", str(vector * lanes)) if masked else None for vector in range(len(sums[0]))]
     for row, totals in enumerate(sums):
         if row:
-            target = place(b, KIND, target, "%c_row")
-        there = b.splat(b.define(f"icmp ult i64 {row}, %rows", "b1"), lanes)
-        factor = b.define(f"load float, ptr {place(b, KIND, '%factors', row)}, align 4", KIND)
-        for vector, total in enumerate(totals):
-            mask = b.binary("and", exist[vector], there)
-            address = place(b, KIND, target, vector * lanes)
-            layout = (lanes, 1, 0, b.binary("and", mask, adds))
-            before = load_vector(b, KIND, address, layout, [], None, address)
-            store_vector(b, b.fma(total, b.splat(factor, lanes), before), address, (lanes, 1, 0, mask))
+            target = place(code.current, KIND, target, "%c_row")
+        with code.when(code.current.define(f"icmp ult i64 {row}, %rows", "b1").text):
+            b = code.current
+            factor = b.splat(b.define(f"load float, ptr {place(b, KIND, '%factors', row)}, align 4", KIND), lanes)
+            for vector, total in enumerate(totals):
+                address, layout = place(b, KIND, target, vector * lanes), (lanes, 1, 0, exist[vector])
+                there = load_vector(b, KIND, address, layout, [], None, address)
+                before = b.select(b.splat(Value("%adds", "b1"), lanes), there, b.like(0, there))
+                store_vector(b, b.fma(total, factor, before), address, layout)
 
 
 def _below(b: Builder, end: str, first: str) -> Value:

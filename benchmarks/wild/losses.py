@@ -107,7 +107,7 @@ def diffusion(d: Draw) -> Program:
         return joined(T, time=dense(T, (2 * half, width, width), "SiLU"), start=start, middle=middle, end=end)
 
     def loss(T, m, x, noise, time):
-        rates = T.exp(T.arange(half) * (-math.log(1000.0) / half))
+        rates = T.exp(T.arange(half, dtype=T.float32) * (-math.log(1000.0) / half))
         angles = time[:, None] * 100 * rates
         told = m.time(T.cat([angles.sin(), angles.cos()], 1))
         kept = T.cos(0.5 * math.pi * time).reshape(-1, *(1 for _ in shape))

@@ -55,7 +55,7 @@ TABLE: dict[str, Way] = {
     "samples": Way(NUMPY, 20_000_000, "multiplications", "", "", "OpenBLAS, two threads"),
     # kernels, which the first call with given sizes compiles
     "formula": Way(KERNEL, 25_000, "ns", "fd", "dense, axes in any order"),
-    "convolution or pooling": Way(KERNEL, 200_000, "ns", "fd"),
+    "convolution or pooling": Way(KERNEL, 60_000, "ns", "fd"),
     "rows": Way(KERNEL, 16_384, "elements", "fd"),
     "update": Way(KERNEL, 48_000, "elements", "fd", "contiguous, memory of its own"),
     # functions for all sizes

@@ -190,10 +190,10 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         return loss
 
     def _losses(self, found: Any, targets: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError  # the classifier and the regressor differ
 
     def _score(self, inputs: Array, targets: Array, weights: Array | None = None) -> float:
-        raise NotImplementedError
+        raise NotImplementedError  # the classifier and the regressor differ
 
     # --- use ----------------------------------------------------------------------------------------
 

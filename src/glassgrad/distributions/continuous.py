@@ -42,7 +42,7 @@ class LocationScale(OfParameters):
     mode = mean
 
     def _noise(self, shape: Sequence[int], dtype: np.dtype) -> Array:
-        raise NotImplementedError
+        raise NotImplementedError  # each family draws its own noise
 
     def rsample(self, sample_shape: Sizes = ()) -> Array:
         return self.loc + self.scale * self._noise(self._extended_shape(sample_shape), self.loc.dtype)

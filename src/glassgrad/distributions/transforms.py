@@ -63,7 +63,7 @@ class Transform:
         return x
 
     def _call(self, x: Array) -> Array:
-        raise NotImplementedError
+        raise NotImplementedError  # each transform is its own formula
 
     def _inverse(self, y: Array) -> Array:
         raise errors.TRANSFORM_NO_INVERSE(owner=type(self).__name__, where=provenance.here())

@@ -47,15 +47,15 @@ class Evaluator:
 
     def compute(self, prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
         """Return the term that a primitive computes from terms, numbers and literals."""
-        raise NotImplementedError
+        raise NotImplementedError  # terms are computed at once, or written into a kernel
 
     def number(self, name: str, args: tuple[Array, ...]) -> Array:
         """Return the number that an entry of `PLAIN` computes from numbers and literals."""
-        raise NotImplementedError
+        raise NotImplementedError  # terms are computed at once, or written into a kernel
 
     def truth(self, number: Number) -> bool:
         """Tell whether a number is not 0, for an `if` of the rule."""
-        raise NotImplementedError
+        raise NotImplementedError  # terms are computed at once, or written into a kernel
 
     def shape(self, term: Term) -> tuple[int, ...]:
         """Return the shape of a term."""

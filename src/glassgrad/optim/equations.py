@@ -105,19 +105,19 @@ class Run(Evaluator):
 
     def option(self, name: str) -> Any:
         """Return an option: numbers as `Number`, also in a tuple; everything else unchanged."""
-        raise NotImplementedError
+        raise NotImplementedError  # states of eager and of compiled steps differ
 
     def array(self, name: str, like: Term) -> Any:
         """Return an array of the state, created with the shape and dtype of another one if missing."""
-        raise NotImplementedError
+        raise NotImplementedError  # states of eager and of compiled steps differ
 
     def stored(self, name: str, start: float) -> Any:
         """Return a number of the state."""
-        raise NotImplementedError
+        raise NotImplementedError  # states of eager and of compiled steps differ
 
     def lacks(self, name: str) -> bool:
         """Tell whether the state has no array of this name."""
-        raise NotImplementedError
+        raise NotImplementedError  # states of eager and of compiled steps differ
 
 
 class Direct(Immediate, Run):

@@ -42,7 +42,7 @@ class StepCheck(Check):
 
     def is_good(self) -> bool:
         """Tell whether the weights and their gradients hold no NaN."""
-        raise NotImplementedError
+        raise NotImplementedError  # gradients of the two libraries are read differently
 
     def report(self, found: Finding, step: int, kept: str) -> None:
         """Keep a finding and raise it."""

@@ -77,14 +77,14 @@ class Sampling(Listener):
 
     @property
     def wants_beside(self) -> bool:
-        raise NotImplementedError
+        raise NotImplementedError  # each observer answers for itself
 
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
         """Record a step that is not sampled: one event instead of all others."""
 
     def settle(self, compiled: bool = True) -> int:
         """Count the quiet steps whose losses are waiting; return how many may follow before the next decision."""
-        raise NotImplementedError
+        raise NotImplementedError  # each observer answers for itself
 
     def program_begins(self) -> None:
         """Record the beginning of a compiled training step."""
@@ -97,7 +97,7 @@ class Sampling(Listener):
 
     def beside(self) -> AbstractContextManager[None]:
         """Inspect a compiled step that runs eagerly in the block, outside the training."""
-        raise NotImplementedError
+        raise NotImplementedError  # each observer answers for itself
 
     def beside_backward(self, loss: Tensor) -> None:
         """Record a backward pass of that eager run; `left` follows."""

@@ -37,7 +37,7 @@ def begun(
     freed: Freed | None,
 ) -> Walk:
     """Return a walk that continues from this state; `tape`, which imports this file, replaces this function."""
-    raise NotImplementedError
+    raise NotImplementedError  # replaced at import
 
 
 def run_plain(walk: Walk | None, node: Any = None, g: Array = None, freed: Any = None) -> dict[Any, Array]:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out

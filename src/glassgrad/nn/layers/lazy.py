@@ -58,7 +58,7 @@ class _Lazy(_AnyLayer):
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a parameter now that the count is known."""
-        raise NotImplementedError
+        raise NotImplementedError  # each lazy layer knows its parameters
 
     def _axis(self, ndim: int) -> int:
         """Return the input dimension whose size is the count. Raises `ArgumentError` for a wrong number of axes."""

@@ -17,7 +17,7 @@ class Rule:
 
     def read(self, module: Any) -> Any:
         """Return the value."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of computed value reads its own
 
     def write(self, module: Any, name: str, value: Any) -> None:
         """Accept a value; by default it is ignored, because the attribute is computed again."""

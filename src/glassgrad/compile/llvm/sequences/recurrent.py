@@ -136,10 +136,10 @@ class _Walk(Words):
 
     def _pack(self, name: str) -> str:
         """Return the function (w, packed, hidden, first, last) that packs some blocks of columns."""
-        raise NotImplementedError
+        raise NotImplementedError  # forward and backward differ
 
     def _turn(self, turn: str) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # forward and backward differ
 
     def _steps(self, name: str) -> str:
         self.code = LoopNest(Function(self.functions))

@@ -16,7 +16,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # Of the group `dev`: what the suite cannot run without. Tests of the rest skip.
-NEEDED = ("pytest", "pytest-xdist", "hypothesis", "einops", "array-api-compat", "psutil", "cloudpickle", "packaging")
+NEEDED = (
+    *("pytest", "pytest-xdist", "hypothesis", "einops", "array-api-compat", "psutil", "cloudpickle", "packaging"),
+    *("jedi", "hatchling", "scikit-learn"),
+)
 # Tests with printed output of other versions, or with tools that are not installed here.
 LEFT_OUT = (
     "tests/docs/test_build.py",

@@ -26,7 +26,7 @@ def test_options_that_do_not_go_with_it_are_refused(glassgrad):
     for arguments, words in (
         (("3", "--quiz", "--run"), "--quiz and --run cannot be given together"),
         (("3", "--count", "5"), "give --quiz as well"),
-        (("--quiz", "--count", "0"), "invalid value for '--count': it has to be greater than or equal to 1"),
+        (("--quiz", "--count", "0"), "invalid value for '--count': "),  # then the words of the installed typer
     ):
         result = glassgrad("lesson", *arguments)
         assert result.code == 2

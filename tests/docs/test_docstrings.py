@@ -18,6 +18,7 @@ import glassgrad as gg
 from glassgrad import errors, nn
 from glassgrad.base import documents
 from tests.nn.layer_cases import LAYERS, OURS
+from tests.versions import since_numpy
 from tools import calls
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +76,7 @@ def _described(value: Any) -> set[str]:
     return names
 
 
+@since_numpy
 def test_every_argument_is_described(public: list[Any]) -> None:
     missing, checked = {}, 0
     for entry in public:
@@ -178,6 +180,7 @@ def test_functions_say_what_they_return(public: list[Any]) -> None:
     assert others > 150
 
 
+@since_numpy
 def test_the_dtypes_of_results_are_as_their_examples_show(public: list[Any]) -> None:
     """The calls of the examples, made again with other dtypes."""
     wrong, compared, left = [], 0, set(DECIDED)

@@ -15,6 +15,9 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 from tests.interop.numpy_calls import TABLE, calls, told
+from tests.versions import since_numpy
+
+CHANGED = ("clip", "unique", "take_along_axis")  # in NumPy 2.1
 
 POINT = "an array of no dimensions has the dimension 0, as in PyTorch"
 
@@ -102,7 +105,7 @@ def _fault(name: str, args: tuple[Any, ...], keywords: dict[str, Any], *, tracke
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("tracked", [False, True])
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=since_numpy) if one in CHANGED else one for one in TABLE])
 def test_every_argument_means_what_it_means_in_numpy(name: str, tracked: bool) -> None:
     wrong = [
         f"{name}{told(args, keywords)} {fault}"[:300]
@@ -146,7 +149,7 @@ GRADIENTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=since_numpy) if one in CHANGED else one for one in GRADIENTS])
 def test_gradients_of_what_means_something_else_in_pytorch(name: str) -> None:
     function = GRADIENTS[name]
     x = gg.tensor(A, requires_grad=True)

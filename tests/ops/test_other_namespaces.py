@@ -16,6 +16,7 @@ import pytest
 
 from glassgrad.ops.core import REGISTRY, Primitive
 from tests.ops.cases import Case, cases
+from tests.versions import OLD_NUMPY
 
 
 class Hidden:
@@ -132,6 +133,8 @@ def check(prim: Primitive, args: list[Any], params: dict[str, Any]) -> None:
     "case", [one for one in cases(differentiable=False) if one.prim.name in SHARED], ids=lambda case: case.id
 )
 def test_samples_in_another_namespace(case: Case) -> None:
+    if case.prim.name in {"cumsum", "cumprod"} and OLD_NUMPY:
+        pytest.skip("NumPy has the names of the array API for these since 2.1")
     args, params = case.draw()
     check(case.prim, args, params)
 

@@ -41,10 +41,11 @@ def test_the_harness_starts_itself_anew_with_every_switch_and_only_once(monkeypa
         pytest.param("torch", "torch.backends.cpu.get_cpu_capability()", "AVX2", marks=pytest.mark.slow),
         pytest.param("torch._inductor.cpu_vec_isa", "{}.pick_vec_isa()", "avx2", marks=pytest.mark.slow),
         pytest.param("torch._inductor.config", "{}.cpp.march", "haswell", marks=pytest.mark.slow),
-        ("numpy", "{}.show_config('dicts')['SIMD Extensions']['found'][-1]", "X86_V3"),
+        # New versions of NumPy name the level, others the last of the sets of instructions.
+        ("numpy", "{}.show_config('dicts')['SIMD Extensions']['found'][-1]", ("X86_V3", "AVX2", "FMA3")),
     ],
 )
-def test_libraries_report_what_they_are_held_to(module: str, shown: str, expected: str) -> None:
+def test_libraries_report_what_they_are_held_to(module: str, shown: str, expected: str | tuple[str, ...]) -> None:
     pytest.importorskip(module.partition(".")[0], reason="this peer is not installed")
     program = f"import {module}; print({shown.format(module)})"
     done = subprocess.run(
@@ -54,7 +55,7 @@ def test_libraries_report_what_they_are_held_to(module: str, shown: str, expecte
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == expected
+    assert done.stdout.strip() in ((expected,) if isinstance(expected, str) else expected)
 
 
 @x86

@@ -12,6 +12,7 @@ import pytest
 import glassgrad as gg
 from glassgrad.base.deprecation import DEPRECATIONS, overdue
 from glassgrad.errors.packages import PackageError
+from tests.versions import since_numpy
 from tools import promise
 
 
@@ -29,6 +30,7 @@ def absent(lines: list[str]) -> list[str]:
     return [line for line in lines if line.split("(")[0].split(":")[0] in gone]
 
 
+@since_numpy
 def test_public_names_are_those_of_the_list() -> None:
     """`python tools/promise.py` writes the list anew, and refuses what breaks a program."""
     kept = promise.kept()

@@ -68,6 +68,7 @@ class LocalHandler(BaseHTTPRequestHandler):
     server: LocalServer
     protocol_version = "HTTP/1.1"
     timeout = 30
+    disable_nagle_algorithm = True  # an answer is several small writes, each of which would wait for the one before
 
     def get(self) -> None:
         """Answer a GET."""

@@ -56,7 +56,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     try:
         with needed("typer", "the command glassgrad"):
             from glassgrad.cli.app import command
-        code = command().main(list(arguments), prog_name="glassgrad", standalone_mode=False)
+        code = command(arguments[0] if arguments else "").main(list(arguments), prog_name="glassgrad", standalone_mode=False)
     except OtherRankError:
         return 1  # rank 0 says it
     except InputError as error:

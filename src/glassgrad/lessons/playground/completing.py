@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from glassgrad import errors
-from glassgrad.errors.packages import needed, present
-from glassgrad.ops.core import Array
+from glassgrad.errors.packages import needed
+
+if TYPE_CHECKING:
+    from glassgrad.ops.core import Array
 
 Data = dict[str, object]
 _MOST, _DESCRIBED = 60, 15
 _LONG = 600
 _LOCK = threading.Lock()  # jedi's caches are not made for several threads
-
-
-def is_there() -> bool:
-    """Tell whether names can be completed."""
-    return present("jedi")
 
 
 def complete(text: str, line: int, column: int) -> Data:

@@ -183,7 +183,7 @@ class PlaygroundServer(ThreadingHTTPServer):
             {"name": name, "title": title, "about": f"About {title}.", "lesson": not name.startswith("product")}
             for name, (title, _) in EXAMPLES.items()
         ]
-        return {"text": self.text, "file": None, "examples": examples, "version": "1.0", "exercise": None}
+        return {"text": self.text, "file": None, "examples": examples, "version": "1.0"}
 
     def events(self, text: str, panes: list[str]) -> Iterator[Data]:
         """Yield what a run of a text does."""
@@ -195,7 +195,6 @@ class PlaygroundServer(ThreadingHTTPServer):
             yield {"event": "error", "kind": "SyntaxError", "message": "invalid syntax", **place}
             yield {"event": "done", "ms": 1.0}
             return
-        yield {"event": "sliders", "numbers": []}
         if "print" in text:
             yield {"event": "output", "text": f"{PLANTED}\n", "stream": "stdout"}
         if "while True" in text:

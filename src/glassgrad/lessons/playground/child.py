@@ -17,8 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from types import ModuleType
 from typing import TextIO
 
@@ -31,7 +30,7 @@ from glassgrad.lessons.playground import program
 from glassgrad.lessons.playground.events import Output, Request, Sender
 from glassgrad.lessons.playground.loop import Loop, witnessed
 from glassgrad.lessons.playground.panes import Panes
-from glassgrad.lessons.playground.program import Caught, Data, Program
+from glassgrad.lessons.playground.program import Caught, Program
 
 _FIRST = "import glassgrad as gg\nx = gg.tensor(2.0, requires_grad=True)\nloss = (x * x).sin()\n"
 _WARM, _LATER = ("values",), ("graph", "derivation", "backward")
@@ -55,9 +54,9 @@ class Process:
     def _over(self, reason: str, line: int | None) -> None:
         """Say why a run ends here, and end the process."""
         place = "" if line is None else f", in line {line}"
-        late, large = f"stopped after {self.guard.seconds:g} s{place}", f"more than {self.guard.most >> 20:,} MB"
-        message = late if reason == "time" else f"stopped: it took {large}"
-        self.send({"event": "stopped", "reason": reason, "message": message})
+        most = f"{self.guard.most >> 20:,} MB"
+        why = f" after {self.guard.seconds:g} s{place}" if reason == "time" else f": it took more than {most}"
+        self.send({"event": "stopped", "reason": reason, "message": f"stopped{why}"})
         os._exit(1)
 
     def serve(self) -> None:
@@ -152,13 +151,11 @@ class Process:
 
     def _pane(self, panes: Panes, name: str) -> bool:
         caught = Caught()
-        data: Data = {}
         with caught, np.errstate(all="ignore"):
-            data = panes.pane(name)
-        error = caught.error
-        if error is None:
-            self.send({"event": "pane", "name": name, "data": data})
+            self.send({"event": "pane", "name": name, "data": panes.pane(name)})
             return True
+        error = caught.error
+        assert error is not None
         message = str(error) if isinstance(error, errors.GlassgradError) else f"{type(error).__name__}: {error}"
         line = program.error_data(error, panes.program)["line"]
         self.send({"event": "pane", "name": name, "error": {"message": message, "line": line}})
@@ -167,42 +164,36 @@ class Process:
 
 @contextmanager
 def redirected(send: Sender) -> Iterator[Callable[[], None]]:
-    """Make output events in the block, and leave the input empty; give a function that sends what is held."""
-    before, streams = (sys.stdin, sys.stdout, sys.stderr), [Output(send, name) for name in ("stdout", "stderr")]
+    """Make output events in the block; give a function that sends what is held."""
+    streams = [Output(send, name) for name in ("stdout", "stderr")]
 
     def flush() -> None:
         for stream in streams:
             stream.flush()
 
-    sys.stdin, (sys.stdout, sys.stderr) = io.StringIO(), streams
-    try:
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         yield flush
         flush()
-    finally:
-        sys.stdin, sys.stdout, sys.stderr = before
 
 
 @contextmanager
 def surroundings(folder: str) -> Iterator[None]:
     """Put back what a program may change around it: seeds, folder, environment, paths, warnings, loaded modules."""
-    place, environment, paths, floats = Path.cwd(), dict(os.environ), list(sys.path), np.geterr()
-    loaded, arguments = set(sys.modules), sys.argv
-    with warnings.catch_warnings():
+    environment, paths, loaded, arguments = dict(os.environ), list(sys.path), set(sys.modules), sys.argv
+    with warnings.catch_warnings(), np.errstate(), chdir("."):
         manual_seed(0)
         random.seed(0)
         np.random.mtrand._rand.seed(0)  # programs that call np.random.rand use it
-        sys.argv = [""]
+        sys.argv, sys.stdin = [""], io.StringIO()
         if folder:
             sys.path.insert(0, folder)
         try:
             yield
         finally:
-            os.chdir(place)
             if dict(os.environ) != environment:
                 os.environ.clear()
                 os.environ.update(environment)
             sys.path[:], sys.argv = paths, arguments
-            np.seterr(**floats)
             for name in set(sys.modules) - loaded if folder else ():
                 if str(getattr(sys.modules[name], "__file__", "") or "").startswith(folder):
                     del sys.modules[name]  # the user may change it before the next run
@@ -211,9 +202,8 @@ def surroundings(folder: str) -> Iterator[None]:
 def _library() -> list[tuple[dict[str, object], str, object]]:
     """Return the functions and classes that programs call; one that replaces them spoils the process for the next."""
     spaces = [vars(sys.modules[name]) for name in _WATCHED.split() if name in sys.modules]
-    return [
-        (space, name, one) for space in spaces for name, one in space.items() if callable(one) or isinstance(one, ModuleType)
-    ]
+    found = [(space, name, one) for space in spaces for name, one in space.items()]
+    return [one for one in found if callable(one[2]) or isinstance(one[2], ModuleType)]
 
 
 def main() -> None:

@@ -98,7 +98,6 @@ def judged(runner: Runner, name: str, text: str) -> Data:
 _JUDGE = """\
 import contextlib, io, json, sys
 from glassgrad.lessons.showing import verdict
-with contextlib.redirect_stdout(io.StringIO()):
-    found = verdict({}, {!r})
+with contextlib.redirect_stdout(io.StringIO()): found = verdict({}, {!r})
 sys.stdout.write(json.dumps(found))
 """

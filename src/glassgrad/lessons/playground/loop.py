@@ -73,7 +73,8 @@ class Loop:
         """Note the loss; no gradients are asked for."""
         root = roots if isinstance(roots, Tensor) else roots[0]
         if root.numel() == 1 and isinstance(root.array, np.ndarray):
-            self._loss = float(root.array.reshape(()).real)
+            loss = float(root.array.reshape(()).real)
+            self._loss = loss if np.isfinite(loss) else None
         return False
 
     def left(self) -> None:
@@ -89,13 +90,13 @@ class Loop:
             return
         self.steps += 1
         self._locate(sys._getframe(1))
-        if self._loss is not None and np.isfinite(self._loss):
+        if self._loss is not None:
             self._since.append((self.steps, self._loss))
         self._program.recorder.end_round()
         self._guard.reset()
         paused = not self._go.is_set()
         if paused or self._once or time.monotonic() - self._last > _EVERY:
-            self._show(self._program.names)
+            self._show()
         if self._once:
             self._once = False
             self._go.clear()
@@ -117,21 +118,21 @@ class Loop:
     def over(self) -> None:
         """Show the last step of a program that has ended."""
         if self.steps > self._sent:
-            self._show(self._program.names)
+            self._show()
 
     # --- what the page sees -----------------------------------------------------------------------------------
 
-    def _show(self, names: dict[str, object]) -> None:
+    def _show(self) -> None:
+        names = self._program.names
         plain = [(name, one) for name, one in names.items() if type(one) is float and not name.startswith("_")]
         shown = dict([(name, one) for name, one in plain if np.isfinite(one)][:_MOST])
-        loss = self._loss if self._loss is not None and np.isfinite(self._loss) else None
         if self._picture is None or not self._picture.fits(names):
             self._picture = _Picture.of(names)
         grid = self._picture.drawn() if self._picture is not None else None
         if samples := _samples(names):
             grid = {**(grid or {}), "samples": samples}
         self._flush()
-        state = {"step": self.steps, "total": self._total, "loss": loss, "values": shown, "grid": grid}
+        state = {"step": self.steps, "total": self._total, "loss": self._loss, "values": shown, "grid": grid}
         self._send({"event": "progress", "loop": {**state, "since": self._since}})
         self._since = []
         self._last, self._sent = time.monotonic(), self.steps

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING
@@ -108,8 +109,8 @@ class Panes:
             gradients = self._gradients()
         except errors.GlassgradError as error:
             note = str(error) if self.program.root is not None else None
-        found = [self._variable(name, value, gradients) for name, value in self._variables()]
-        return {"variables": found[:_MOST_VARIABLES], "note": note}
+        shown = islice(self._variables(), _MOST_VARIABLES)
+        return {"variables": [self._variable(*one, gradients) for one in shown], "note": note}
 
     def _gradients(self) -> dict[int, Array]:
         """Return the gradient of every tensor behind the result, by the identity of its leaf or node."""
@@ -130,7 +131,8 @@ class Panes:
             elif not name.startswith("_") and not isinstance(value, _HIDDEN):
                 yield name, value
                 if hasattr(type(value), "named_parameters"):
-                    yield from ((f"{name}.{inner}", one) for inner, one in _parameters(value))
+                    module: Array = value
+                    yield from ((f"{name}.{inner}", one) for inner, one in module.named_parameters())
 
     def _variable(self, name: str, value: object, gradients: Mapping[int, Array]) -> Data:
         line = self.program.lines.get(name.partition(".")[0])
@@ -142,7 +144,7 @@ class Panes:
             text = value_text(array) if isinstance(value, Tensor) or array.dtype.kind in "fiub" else ""
             found |= {"kind": "tensor", "shape": list(array.shape), "dtype": str(value.dtype), "text": text}
             found |= {"requires_grad": getattr(value, "requires_grad", False), "value": array_data(array)}
-            return found | {"grad": array_data(grad) if np.shape(grad) == array.shape and grad is not None else None}
+            return found | {"grad": array_data(grad) if grad is not None and np.shape(grad) == array.shape else None}
         found["text"] = _text(value)
         if isinstance(value, bool | int | float | np.number):
             number: Array = value
@@ -156,7 +158,9 @@ class Panes:
     def graph(self) -> Data:
         """Return inputs and ops with values and gradients, in the order of both passes."""
         inputs, steps, labels = self.record.inputs, self.record.steps, self.replay.labels
-        nodes = [_node(one.name, "input", one.value, one.gradient, label=labels.get(one.name, one.name)) for one in inputs]
+        nodes = [
+            _node(one.name, "input", one.value, one.gradient, label=labels.get(one.name, one.name)) for one in inputs
+        ]
         for step in steps:
             more = {"line": step.line or None, "saved": _saved(step.op), "group": step.source or None}
             nodes.append(_node(step.name, step.op, step.value, step.cotangent, formula=step.expression, **more))
@@ -226,7 +230,12 @@ class Panes:
             path.write_text(self.program.text, encoding="utf-8", newline="\n")
             watched: list[Watched] = []
             provenance.resolve.cache_clear()  # Python calls the code of both files equal
-            with witnessed(None), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            with (
+                witnessed(None),
+                redirect_stdout(io.StringIO()),
+                redirect_stderr(io.StringIO()),
+                warnings.catch_warnings(),
+            ):
                 warnings.simplefilter("ignore")
                 if self.trains:
                     watched, _ = run_script(path)
@@ -237,26 +246,21 @@ class Panes:
             what = one.what.replace(f"{folder}/", "").replace(f"{folder}\\", "")
             stop = "" if what.endswith((".", "!", "?")) else "."
             place = re.search(r"playground\.py:(\d+)", one.where or one.what)
-            found = {"name": one.name, "severity": one.severity, "title": one.rule, "remedy": one.remedy}
+            found: Data = {"name": one.name, "severity": one.severity, "title": one.rule, "remedy": one.remedy}
             found |= {"text": f"{what}{stop} {one.advice}".strip(), "line": int(place[1]) if place else None}
             findings.append({**found, "page": f"findings.html#{one.name}"})
-        nothing = "" if findings else "The doctor found nothing wrong. "
-        return {"findings": findings, "note": f"{nothing}The program was {told}."}
+        return {
+            "findings": findings,
+            "note": f"{'' if findings else 'The doctor found nothing wrong. '}The program was {told}.",
+        }
 
 
 def _text(value: object) -> str:
     caught = Caught()
-    text = ""
     with caught:
         text = repr(value)
-    if caught.error is not None:
-        text = f"<{type(value).__name__}, whose repr raises {type(caught.error).__name__}>"
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
-
-
-def _parameters(value: Array) -> list[tuple[str, Array]]:
-    found: list[tuple[str, Array]] = [*value.named_parameters()]
-    return found[:_MOST_VARIABLES]
+        return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
+    return f"<{type(value).__name__}, whose repr raises {type(caught.error).__name__}>"
 
 
 def _grad_of(value: Tensor, gradients: Mapping[int, Array]) -> Array | None:
@@ -276,10 +280,8 @@ def _node(name: str, op: str, value: Array, gradient: Array, **more: object) -> 
 
 def _saved(op: str) -> str | None:
     """Tell what the tape keeps of an op until the backward pass."""
-    prim = PRIMITIVES.get(op)
-    if prim is None:
-        return None
-    kept = [word for word, saves in (("its arguments", prim.saves_x), ("its result", prim.saves_y)) if saves]
+    saves = {"its arguments": "saves_x", "its result": "saves_y"}
+    kept = [words for words, name in saves.items() if getattr(PRIMITIVES.get(op), name, False)]
     return " and ".join(kept) or None
 
 

@@ -7,9 +7,9 @@ import linecache
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Self
 
 from glassgrad.base import provenance
 from glassgrad.compile.source.statements import called_name, loop_of, statement_of
@@ -26,13 +26,10 @@ _MOST_FRAMES = 20  # of a traceback; that of an endless recursion is long
 Data = dict[str, object]
 
 
-class Caught:
+class Caught(AbstractContextManager["Caught"]):
     """Catches whatever a block raises: a program may raise anything, SystemExit too."""
 
     error: BaseException | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         self.error = error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import queue
@@ -12,8 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Self
 
 from glassgrad import errors
 from glassgrad.lessons.limits import FORKS
@@ -50,7 +49,7 @@ class Child:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        with contextlib.suppress(ValueError, OSError), self.process.stdout:
+        with suppress(ValueError, OSError), self.process.stdout:
             for line in self.process.stdout:
                 event = json.loads(line)
                 if event["event"] == "ready":
@@ -62,7 +61,7 @@ class Child:
 
     def next(self) -> Event | None:
         """Return the next event; an empty one if none comes within a tenth of a second, and None at the end."""
-        with contextlib.suppress(queue.Empty):
+        with suppress(queue.Empty):
             return self._events.get(timeout=0.1)
         # A copy of the process can hold its output open.
         return None if self.process.poll() is not None and self._events.empty() else {}
@@ -70,7 +69,7 @@ class Child:
     def tell(self, order: str, given: Mapping[str, object]) -> None:
         """Send an order; one that has ended hears nothing."""
         assert self.process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):
+        with suppress(OSError, ValueError):
             self.process.stdin.write(json.dumps({"op": order, **given}) + "\n")
             self.process.stdin.flush()
 
@@ -79,11 +78,11 @@ class Child:
         if sys.platform == "win32":
             self.process.kill()
         else:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         assert self.process.stdin is not None
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self.process.stdin.close()
 
     def reason(self) -> tuple[str, str]:
@@ -99,7 +98,7 @@ class Child:
         return "exit", f"the program ended its process {how}"
 
 
-class Runner:
+class Runner(AbstractContextManager["Runner"]):
     """Runs one program at a time; a new one ends that before it.
 
     Args:
@@ -122,9 +121,6 @@ class Runner:
         self._closed = False
         self._asked = 0
         self._later = _LATER
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_exception: object) -> None:
         self.close()

@@ -16,6 +16,7 @@ from glassgrad.lessons.program import CODE, Cell, Program
 from glassgrad.lessons.writing import lesson_notebook
 
 PAGE = Path(__file__).parent / "page"
+_PARTS = ("formulas.js", "playground.js", "playground.css")
 
 
 def kept() -> Path:
@@ -90,18 +91,9 @@ def as_notebook(text: str) -> str:
 
 
 def recording(text: str, events: Iterable[Event]) -> dict[str, object]:
-    """Gather the events of a run for a page that shows them without running anything."""
-    panes: dict[str, object] = {}
-    output = ""
-    more: dict[str, object] = {}
-    for event in events:
-        if event["event"] == "pane" and "data" in event:
-            panes[str(event["name"])] = event["data"]
-        elif event["event"] == "output":
-            output += str(event["text"])
-        elif event["event"] in {"error", "stopped"}:
-            more[str(event["event"])] = event
-    return {"text": text, "panes": panes, "output": output, "version": __version__, **more}
+    """Return what a page needs that shows a run without running anything; a loop is shown by what it leaves."""
+    told = [event for event in events if event["event"] in {"output", "error", "pane", "stopped"}]
+    return {"text": text, "version": __version__, "events": told}
 
 
 def as_page(data: dict[str, object]) -> str:
@@ -113,7 +105,7 @@ def as_page(data: dict[str, object]) -> str:
     from glassgrad.base.drawing.frame import framed_page
 
     try:
-        script, style = ((PAGE / f"playground.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+        formulas, script, style = ((PAGE / name).read_text(encoding="utf-8") for name in _PARTS)
     except OSError as error:
         raise errors.PLAYGROUND_FILE(path=PAGE / "playground.html", reason=error.strerror or error) from None
-    return framed_page("glassgrad playground", data, script, style, styles=True)
+    return framed_page("glassgrad playground", data, formulas + script, style, styles=True)

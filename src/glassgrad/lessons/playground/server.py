@@ -12,26 +12,25 @@ from functools import partial
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import parse_qs
 
 from glassgrad import errors
 from glassgrad._version import __version__
 from glassgrad.base.local_server import LocalHandler, LocalServer
 from glassgrad.lessons.playground import completing, gallery, saving
-from glassgrad.lessons.playground.events import BYTES, PANES, SECONDS
+from glassgrad.lessons.playground.events import BYTES, SECONDS
 from glassgrad.lessons.playground.runner import Runner
 
 PAGE = Path(__file__).parent / "page"
-MOST_SENT = 1 << 20
-"""Bytes of a request; no program of a person is as long."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self' data:; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 
 Data = dict[str, object]
+T = TypeVar("T")
 
 
 class Server(LocalServer):
@@ -76,7 +75,7 @@ class Server(LocalServer):
 
     def save(self, given: Mapping[str, object]) -> Data:
         """Write the text to its file."""
-        self._latest = text = _text(given)
+        self._latest = text = _asked(given, "text", str)
         with self._keeping:  # two writers of one file would take each other's temporary file away
             path = saving.save(text, self.file)
         self.first = None
@@ -84,12 +83,11 @@ class Server(LocalServer):
 
     def run(self, given: Mapping[str, object], wanted: Callable[[], bool]) -> Generator[Data]:
         """Keep the text and run it."""
-        text, panes, number = _text(given), given.get("panes", ["values"]), given.get("run", 0)
-        if not isinstance(panes, list):
-            raise errors.PLAYGROUND_REQUEST(what="panes is a list")
-        number = number if isinstance(number, int) else 0
+        given = {"panes": ["values"], "run": 0, **given}
+        text, number = _asked(given, "text", str), _asked(given, "run", int)
+        panes = [str(one) for one in _asked(given, "panes", list)]
         self._latest = text
-        with closing(self.runner.run(text, [str(one) for one in panes], number, self.file, wanted)) as events:
+        with closing(self.runner.run(text, panes, number, self.file, wanted)) as events:
             # Beside the run: writing to a disk takes as long as a small program.
             threading.Thread(target=self._keep, daemon=True).start()
             yield from events
@@ -99,18 +97,11 @@ class Server(LocalServer):
             saving.save(self._latest, None)
 
 
-def _text(given: Mapping[str, object]) -> str:
-    text = given.get("text")
-    if not isinstance(text, str):
-        raise errors.PLAYGROUND_REQUEST(what="text is the program")
-    return text
-
-
-def _place(given: Mapping[str, object]) -> tuple[str, int, int]:
-    line, column = given.get("line"), given.get("column")
-    if not isinstance(line, int) or not isinstance(column, int):
-        raise errors.PLAYGROUND_REQUEST(what="line and column are whole numbers")
-    return _text(given), line, column
+def _asked(given: Mapping[str, object], name: str, kind: type[T]) -> T:
+    value = given.get(name)
+    if not isinstance(value, kind):
+        raise errors.PLAYGROUND_REQUEST(what=f"{name} is a {kind.__name__}")
+    return value
 
 
 class _Handler(LocalHandler):
@@ -162,52 +153,31 @@ class _Handler(LocalHandler):
 
     def post(self) -> None:
         """Run, steer, complete, judge, save or export."""
-        given = self._given()
+        given = self.given() if self._is_known() else None
         if given is None:
             return
         server, runner = self.server, self.server.runner
-        actions: dict[str, Callable[[], Data | None]] = {
+        text = partial(_asked, given, "text", str)
+
+        def place() -> tuple[str, int, int]:
+            return text(), _asked(given, "line", int), _asked(given, "column", int)
+
+        actions: dict[str, Callable[[], object]] = {
             "run": lambda: self._stream(given),
-            **{order: partial(self._steer, order, given) for order in ("stop", "pause", "step")},
+            "stop": runner.stop,
+            "pause": lambda: runner.steer("pause", paused=bool(given.get("paused"))),
+            "step": lambda: runner.steer("step"),
             "save": lambda: server.save(given),
-            "complete": lambda: completing.complete(*_place(given)),
-            "signature": lambda: completing.signatures(*_place(given)),
-            "judge": lambda: gallery.judged(runner, str(given.get("exercise", "")), _text(given)),
+            "complete": lambda: completing.complete(*place()),
+            "signature": lambda: completing.signatures(*place()),
+            "judge": lambda: gallery.judged(runner, str(given.get("exercise", "")), text()),
             "export": lambda: self._export(given),
         }
         name = self.path.removeprefix("/api/")
         if name in actions:
-            self._answer(actions[name])
+            self._answer(actions[name], own=name in {"run", "export"})
         else:
             self.refuse(HTTPStatus.NOT_FOUND)
-
-    def _steer(self, order: str, given: Mapping[str, object]) -> Data:
-        """Stop the running program, or steer its loop."""
-        if order == "stop":
-            self.server.runner.stop()
-        else:
-            self.server.runner.steer(order, paused=bool(given.get("paused")))
-        return {}
-
-    def _given(self) -> Mapping[str, object] | None:
-        """Return the request's body; None if the request is refused."""
-        length = self.headers.get("Content-Length", "")
-        if not self._is_known():
-            return None
-        if not self.is_from_page():
-            self.refuse(HTTPStatus.FORBIDDEN)
-        elif not (length.isascii() and length.isdigit()):
-            self.refuse(HTTPStatus.LENGTH_REQUIRED)
-        elif len(length) > len(str(MOST_SENT)) or int(length) > MOST_SENT:
-            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        else:
-            given: object = None
-            with suppress(ValueError, RecursionError):
-                given = json.loads(self.rfile.read(int(length)))
-            if isinstance(given, dict):
-                return given
-            self.refuse(HTTPStatus.BAD_REQUEST)
-        return None
 
     def _stream(self, given: Mapping[str, object]) -> None:
         """Send the events of a run, each as soon as it is there."""
@@ -233,22 +203,21 @@ class _Handler(LocalHandler):
         self.wfile.flush()
 
     def _export(self, given: Mapping[str, object]) -> None:
-        panes = given.get("panes")
-        wanted = [str(one) for one in panes] if isinstance(panes, list) else PANES
-        kind, content = saving.exported(_text(given), str(given.get("format", "")), self.server.runner, wanted)
+        text, kind = _asked(given, "text", str), str(given.get("format", ""))
+        kind, content = saving.exported(text, kind, self.server.runner)
         self.send(HTTPStatus.OK, kind, content, {"Content-Disposition": "attachment"})
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
-    def _answer(self, make: Callable[[], Data | None]) -> None:
-        """Send what a function returns, unless it sends an answer itself, or why there is nothing to send."""
+    def _answer(self, make: Callable[[], object], *, own: bool = False) -> None:
+        """Send what a function returns, unless it sends its own answer, or why there is nothing to send."""
         status = HTTPStatus.OK
         try:
             found = make()
         except errors.GlassgradError as error:
-            status, found = HTTPStatus.BAD_REQUEST, {"message": str(error)}
-        if found is not None:
-            self.send(status, "application/json", json.dumps(found).encode())
+            status, found, own = HTTPStatus.BAD_REQUEST, {"message": str(error)}, False
+        if not own:
+            self.send(status, "application/json", json.dumps(found or {}).encode())
 
     def head(self, status: HTTPStatus, own: Mapping[str, str]) -> None:
         """Send the head of an answer, with the page's policy."""

@@ -219,7 +219,7 @@ class Runner(AbstractContextManager["Runner"]):
     def _fill(self) -> None:
         """Let another process wait, to be ready by the time this one is ended."""
         with self._lock:
-            if not self._closed and len(self._waiting) + (self._running is not None) < _PROCESSES:
+            if not self._closed and len(self._waiting) + (self._running is not None) <= 1:
                 self._waiting.append(Child())
 
     def _give_back(self, child: Child, *, clean: bool) -> None:
@@ -231,7 +231,6 @@ class Runner(AbstractContextManager["Runner"]):
         child.end()
 
 
-_PROCESSES = 2
 _KILLED = ("killed", "stopped")
 _HUNG = ("hang", "stopped: the program did not let go of Python")
 

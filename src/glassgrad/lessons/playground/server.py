@@ -22,7 +22,6 @@ from glassgrad.lessons.playground import completing, gallery, saving
 from glassgrad.lessons.playground.events import BYTES, SECONDS
 from glassgrad.lessons.playground.runner import Runner
 
-PAGE = Path(__file__).parent / "page"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -141,10 +140,10 @@ class _Handler(LocalHandler):
         elif path == "/api/example":
             self._answer(lambda: gallery.example(name))
         else:
-            self._file(PAGE / ("playground.html" if path == "/" else path.removeprefix("/")))
+            self._file(saving.PAGE / ("playground.html" if path == "/" else path.removeprefix("/")))
 
     def _file(self, path: Path) -> None:
-        if path.suffix not in _TYPES or path.parent != PAGE or not path.is_file():
+        if path.suffix not in _TYPES or path.parent != saving.PAGE or not path.is_file():
             self.refuse(HTTPStatus.NOT_FOUND)
         else:
             self.send(HTTPStatus.OK, f"{_TYPES[path.suffix]}; charset=utf-8", path.read_bytes())

@@ -22,11 +22,10 @@ function typesetter(): Promise<void> {
   return loading;
 }
 
-/** A formula in pieces that begin with a relation, between which a narrow page breaks it. */
 function formula(tex: string, text: string): HTMLElement {
-  const pieces = tex.split(/(?= = )|(?= \\text\{ (?:\+=|through) \})/).map((piece) => ({ piece, host: h("span", {}) }));
-  void typesetter().then(() => pieces.forEach(({ piece, host }) => window.typeset ? window.typeset(piece, host) : (host.textContent = piece)));
-  return h("div", { class: "formula", tabindex: 0, role: "group", "aria-label": text || "Formula" }, ...pieces.map(({ host }) => host));
+  const host = h("div", { class: "formula", tabindex: 0, role: "group", "aria-label": text || "Formula" });
+  void typesetter().then(() => window.typeset ? window.typeset(tex, host) : (host.textContent = tex));
+  return host;
 }
 
 export class DerivationPane extends Pane<DerivationData> {
@@ -73,7 +72,7 @@ export class CheckPane extends Pane<CheckData> {
 
 function checked(one: CheckedInput): HTMLElement {
   const number = (value: number | null): HTMLElement => h("td", { class: "number" }, value === null ? "" : short(value));
-  return h("tr", {}, h("th", { scope: "row" }, one.name), h("td", { class: one.passed ? "fine" : "wrong" }, one.passed ? "✓ agrees" : "✗ differs"),
+  return h("tr", {}, h("th", { scope: "row" }, one.name), h("td", { class: one.passed ? "verdict fine" : "verdict wrong" }, one.passed ? "✓ agrees" : "✗ differs"),
     number(one.worst), h("td", { class: "number" }, one.where?.length ? `[${one.where.join(", ")}]` : ""), number(one.analytic), number(one.numeric));
 }
 

@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from types import ModuleType
 from typing import TextIO
 
@@ -34,7 +34,7 @@ from glassgrad.lessons.playground.program import Caught, Program
 
 _FIRST = "import glassgrad as gg\nx = gg.tensor(2.0, requires_grad=True)\nloss = (x * x).sin()\n"
 _WARM, _LATER = ("values",), ("graph", "derivation", "backward")
-_IDLE = 1.0  # seconds without a request, after which a process prepares the other panes
+_IDLE = 1.0  # seconds
 _PATIENCE = 0.5  # seconds
 _SHORT = "the program asked for more memory than the playground gives to one"
 _WATCHED = "builtins math random json numpy numpy.random glassgrad glassgrad.nn glassgrad.optim"
@@ -49,6 +49,7 @@ class Process:
         self.requests: queue.Queue[Request | None] = queue.Queue()
         self.loop: Loop | None = None
         self.forks = count_forks()
+        self.waits = iter((None, _IDLE))
         self._control = control
 
     def _over(self, reason: str, line: int | None) -> None:
@@ -76,12 +77,11 @@ class Process:
             self.send({"event": "done", "ms": round(1e3 * (time.perf_counter() - began), 3), "clean": clean})
 
     def _next(self) -> Request | None:
-        """Return the next request; None at the end. The panes that need the compiler are prepared while none comes."""
-        try:
-            return self.requests.get(timeout=_IDLE)
-        except queue.Empty:
-            self._warm(_LATER)
-            return self.requests.get()
+        """Return the next request; None at the end. After the first run, a pause prepares the panes of the compiler."""
+        with suppress(queue.Empty):
+            return self.requests.get(timeout=next(self.waits, None))
+        self._warm(_LATER)
+        return self.requests.get()
 
     def _listen(self) -> None:
         """Read requests; those about the loop of a running program are carried out at once."""

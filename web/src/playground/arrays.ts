@@ -76,7 +76,7 @@ function table(numbers: Nested[], what: string): HTMLElement {
   const rows = (Array.isArray(numbers[0]) ? numbers : [numbers]) as Nested[][];
   const region = { tabindex: 0, role: "region", "aria-label": `Numbers of ${what}` };
   if (rows.length > TALL && rows.every((row) => row.length === 1)) {
-    return h("div", { class: "tall", ...region }, ...rows.map(([value]) => h("div", {}, one(typeof value === "number" ? value : NaN))));
+    return h("div", { class: "column", ...region }, ...rows.map(([value]) => h("div", {}, one(typeof value === "number" ? value : NaN))));
   }
   const body = h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((value) => h("td", {}, one(typeof value === "number" ? value : NaN))))));
   return h("div", { class: "scroll", ...region }, h("table", { class: "matrix" }, body));

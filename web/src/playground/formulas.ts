@@ -22,7 +22,7 @@ function typeset(tex: string, host: HTMLElement): void {
     const words = /^( = |)\\text\{([^{}]*)\}$/.exec(piece);
     if (words) part.textContent = `${words[1]}${words[2]?.replaceAll("\\_", "_")}`.trim();
     else try {
-      const spaced = piece.replaceAll("\\mathit", "\\mathrm").replaceAll("\\,", "\\enspace ");
+      const spaced = piece.replace(/^ (?=[+-] )/, "{} ").replaceAll("\\mathit", "\\mathrm").replaceAll("\\,", "\\enspace ");
       katex.render(spaced, part, { output: "mathml", displayMode: true, throwOnError: true, strict: "ignore", trust: false });
       part.querySelector("annotation")?.remove(); // a search of the page would find the source beside the formula
     } catch {

@@ -178,7 +178,7 @@ export class HeatMap {
     context.textAlign = "right";
     context.fillStyle = colour("muted");
     for (const [place, text] of ticks) {
-      context.fillText(fitted(context, text, this.left - 10), this.left - 6, place * cells.rowHeight);
+      context.fillText(fitted(context, text, this.left - 10), this.left - 6, Math.max(place * cells.rowHeight, 5));
     }
     this.drawSteps(context, cells, height);
     this.mark(context, cells);

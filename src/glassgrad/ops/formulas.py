@@ -26,11 +26,11 @@ def number(value: complex) -> str:
 
 
 def number_latex(text: str) -> str:
-    """Write a number in LaTeX: 1e-05 as a power of ten. Anything else is left as it is.
+    r"""Write a number in LaTeX: 1e-05 as a power of ten. Anything else is left as it is.
 
     Example:
         >>> number_latex("1.5e-05"), number_latex("-2")
-        ('1.5 \\\\cdot 10^{-5}', '-2')
+        ('1.5 \\cdot 10^{-5}', '-2')
     """
     match = re.fullmatch(r"(-?[\d.]+)e(-?)\+?0*(\d+)", text)
     if match is None:

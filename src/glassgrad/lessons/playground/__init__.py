@@ -6,7 +6,7 @@ the library knows of its result. The page is in `page/`, built from `web/src/pla
 | question | file |
 |---|---|
 | What may be asked for? | `server.py`; who may ask, `base/local_server.py` |
-| How are processes started, limited and replaced? | `runner.py`; the limits are those of all lessons, `lessons/limits.py` |
+| How are processes started, limited and replaced? | `runner.py`; the limits, `lessons/limits.py` |
 | What goes between the server and a process? | `events.py` |
 | What does a process do? | `child.py` |
 | How is the text compiled, and which value is its result? | `program.py` |

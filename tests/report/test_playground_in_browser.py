@@ -360,8 +360,8 @@ def test_the_graph_is_played(browser: Any, server: PlaygroundServer) -> None:
 def test_formulas_need_no_font_and_costs_a_roof(browser: Any, server: PlaygroundServer) -> None:
     with opened(browser, server, "#derivation") as page:
         page.wait_for_selector(".derivation math mfrac")
-        assert page.locator(".derivation .formula").count() == 2
-        assert page.locator(".derivation math").count() == 5  # a formula breaks before each relation
+        assert page.locator(".derivation .formula").count() == 3
+        assert page.locator(".derivation math").count() == 8  # a formula is cut before each sign; words are text
         page.get_by_role("tab", name="Check").click()
         page.wait_for_selector("#panel-check >> text=1 of 2 gradients differ")
         page.get_by_role("tab", name="Cost").click()
@@ -370,6 +370,23 @@ def test_formulas_need_no_font_and_costs_a_roof(browser: Any, server: Playground
         rows = page.locator("#panel-cost tbody tr").all_inner_texts()
         assert "60 %" in rows[0]  # 12 MB in a millisecond, of 20 GB a second
         assert "67 %" in rows[1]
+
+
+def test_long_formulas_break_on_a_phone(browser: Any, server: PlaygroundServer) -> None:
+    with opened(browser, server, "#derivation", viewport=PHONE) as page:
+        page.wait_for_selector(".derivation math mfrac")
+        last = page.locator(".derivation .formula").last
+        assert "binary_cross_entropy_with_logits(v3" in last.inner_text()
+        parts = "document.querySelectorAll('.formula, .formula > span')"
+        assert page.evaluate(f"[...{parts}].every((one) => one.scrollWidth <= one.clientWidth)")
+        top, bottom = (last.locator("span").nth(at).bounding_box()["y"] for at in (0, -1))
+        assert bottom > top
+
+
+def test_findings_begin_with_a_capital_unless_it_is_a_name(browser: Any, server: PlaygroundServer) -> None:
+    with opened(browser, server, "#doctor") as page:
+        page.wait_for_selector(".finding")
+        assert page.locator(".finding strong").all_inner_texts() == ["zero_grad is missing", "The rate is high"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

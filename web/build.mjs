@@ -8,13 +8,14 @@ import { fileURLToPath } from "node:url";
 
 const WEB = fileURLToPath(new URL(".", import.meta.url));
 const PACKAGE = join(WEB, "..", "src", "glassgrad");
-// The pages: where they begin, what they are called, and a frame if the page is more than one file.
+// The pages: where they begin, what they are called, what they load later, and a frame if the page is more than one file.
 const PAGES = [
   { entry: "src/main.ts", name: "page", out: join(PACKAGE, "report", "page") },
   { entry: "src/step_main.ts", name: "step", out: join(PACKAGE, "base", "drawing", "step") },
   {
     entry: "src/playground/main.ts",
     name: "playground",
+    later: { formulas: "src/playground/formulas.ts" },
     out: join(PACKAGE, "lessons", "playground", "page"),
     frame: "src/playground/playground.html",
   },
@@ -36,12 +37,11 @@ function digest() {
   return hash.digest("hex");
 }
 
-async function bundle({ entry, name, out }) {
+async function bundle({ entry, name, later, out }) {
   const result = await build({
     absWorkingDir: WEB,
-    entryPoints: [entry],
+    entryPoints: { [name]: entry, ...later },
     outdir: out,
-    entryNames: name,
     bundle: true,
     minify: true,
     format: "iife",

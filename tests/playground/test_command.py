@@ -57,3 +57,18 @@ def test_an_example_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[st
     page = path.read_text()
     assert '<script type="application/json" id="data">' in page
     assert "default-src 'none'" in page
+
+
+def test_the_server_starts_without_the_engine() -> None:
+    """A process of its own loads the engine, while the browser loads the page."""
+    program = (
+        "import sys\n"
+        "from glassgrad.cli.app import command\n"
+        "command('playground')\n"
+        "from glassgrad.lessons.playground.server import Server\n"
+        "with Server() as server:\n"
+        "    server.state()\n"
+        "print(*[name for name in ('numpy', 'glassgrad.engine', 'glassgrad.tasks') if name in sys.modules])\n"
+    )
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == []

@@ -18,12 +18,12 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.doctor.reading.beside import joined
 from glassgrad.doctor.script import run_script
-from glassgrad.explanation.recording import Recorder
+from glassgrad.lessons.limits import Watchdog
 from glassgrad.lessons.playground import gallery
-from glassgrad.lessons.playground.limits import Guard, Output, Sender
-from glassgrad.lessons.playground.loop import Loop
+from glassgrad.lessons.playground.events import Output, Sender
+from glassgrad.lessons.playground.loop import Loop, witnessed
 from glassgrad.lessons.playground.panes import Panes
-from glassgrad.lessons.playground.program import Ran, read, run, sliders
+from glassgrad.lessons.playground.program import Program, read, run
 from glassgrad.lessons.program import execute
 
 EXAMPLES = [str(one["name"]) for one in gallery.listed() if "-" not in str(one["name"])]
@@ -41,21 +41,20 @@ class Lines(io.StringIO):
     """Takes the events of a loop."""
 
 
-def ran(text: str, file: str, numbers: dict[str, float] | None = None) -> tuple[Ran, Loop, Lines]:
+def ran(text: str, file: str) -> tuple[Program, Loop, Lines]:
     """Run a program as a process of the playground does."""
     gg.manual_seed(0)
     lines = Lines()
     send = Sender(lines)
-    guard = Guard(send)
-    loop = Loop(send, guard, Recorder(), lambda: None)
-    program = read(text, file, numbers or {})
-    loop.tree = program.tree
-    with loop, contextlib.redirect_stdout(Output(send, "stdout")), warnings.catch_warnings():
+    guard = Watchdog(lambda reason, line: None, file, 60.0)
+    program = read(text, file)
+    loop = Loop(send, guard, program, lambda: None)
+    with witnessed(loop), contextlib.redirect_stdout(Output(send, "stdout")), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = run(program, loop.recorder)
-    loop.over(found.names)
-    guard.pause()  # or it would end this process
-    return found, loop, lines
+        run(program)
+    loop.over()
+    guard.stop()
+    return program, loop, lines
 
 
 @cache
@@ -320,29 +319,6 @@ def test_a_loop_tells_its_length_and_its_samples(loop: str, steps: int, total: i
     assert (last["step"], last["total"], watched.steps) == (steps, total, steps)
     assert last["values"] == {"rate": 0.25}
     assert last["grid"]["samples"] == [f"step {last_step}"]
-
-
-def test_a_slider_changes_the_length_of_a_loop() -> None:
-    import json
-
-    text = TRAINING.format(loop="for step in range(3):")
-    place = next(f"{one['line']}:{one['column']}" for one in sliders(text) if one["value"] == 3 and one["line"] == 7)
-    _, loop, lines = ran(text, "dragged.total.py", {place: 5.0})
-    last = [json.loads(line) for line in lines.getvalue().splitlines()][-1]["loop"]
-    assert last["total"] == loop.steps == 5
-
-
-def test_a_slider_puts_in_its_number() -> None:
-    text = "import glassgrad as gg\nx = gg.tensor(-2.0, requires_grad=True)\nloss = x * 3 + f'{1}'.count('1')\n"
-    found = sliders(text)
-    places = [(one["line"], one["column"], one["end"], one["value"]) for one in found]
-    assert places == [(2, 15, 18, 2.0), (3, 11, 12, 3)]
-    assert all(one["low"] <= one["value"] <= one["high"] and one["step"] > 0 for one in found)
-    made, _, _ = ran(text, "slider.example.py", {"2:15": 5.0, "3:11": 4.0})
-    values = {one["name"]: one for one in Panes(made).values()["variables"]}
-    assert values["loss"]["value"]["numbers"] == -19.0
-    assert values["x"]["grad"]["numbers"] == 4.0
-    assert sliders("x = (") == []
 
 
 @pytest.mark.parametrize(

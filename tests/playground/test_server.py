@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from glassgrad import errors
+from glassgrad.base.local_server import MOST_SENT
 from glassgrad.lessons.playground import saving
-from glassgrad.lessons.playground.server import MOST_SENT, Server
+from glassgrad.lessons.playground.server import Server
 from tests.playground.conftest import Client
 
 REFUSED: dict[str, tuple[dict[str, Any], int]] = {
@@ -66,7 +67,6 @@ def test_a_body_that_is_no_object_is_refused(client: Client, body: bytes) -> Non
         ("/api/run", {}),
         ("/api/run", {"text": 3}),
         ("/api/run", {"text": "", "panes": "values"}),
-        ("/api/run", {"text": "", "sliders": []}),
         ("/api/save", {"text": None}),
         ("/api/complete", {"text": "", "line": "1", "column": 0}),
         ("/api/judge", {"text": "", "exercise": "xor"}),
@@ -180,8 +180,9 @@ def test_programs_are_exported(client: Client) -> None:
 def test_a_recording_cannot_end_its_element(client: Client) -> None:
     text = "x = '</script><script>alert(1)</script>'\nprint(x)\n"
     data = saving.recording(text, client.server.runner.run(text, ["values"], 1))
-    assert data["output"] == "</script><script>alert(1)</script>\n"
-    assert data["panes"]["values"]["variables"][0]["name"] == "x"
+    *said, values = data["events"]
+    assert "".join(one["text"] for one in said) == "</script><script>alert(1)</script>\n"
+    assert values["data"]["variables"][0]["name"] == "x"
     if not (saving.PAGE / "playground.html").is_file():
         with pytest.raises(errors.InputError, match=r"cannot open .*playground.html"):
             saving.as_page(data)

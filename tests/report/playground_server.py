@@ -92,6 +92,10 @@ def _node(name: str, op: str, line: int, value: float, grad: float, **more: Any)
 
 NEST = "for i in range(8):\n    y[i] = a[i] * b[i]\n"
 ASM = "step:\n\tvmovups (%rdi), %ymm0\n\tvmulps (%rsi), %ymm0, %ymm0\n\tvmovups %ymm0, (%rdx)\n\tretq\n"
+LONG = (
+    r"\mathit{loss} = \text{binary\_cross\_entropy\_with\_logits(v3, array(4, 1), reduction='mean')} "
+    r"+ \mathit{penalty} \, \mathit{weights\_of\_the\_first\_layer} = 3"
+)
 PANES: dict[str, Data] = {
     "graph": {
         "nodes": [
@@ -113,6 +117,7 @@ PANES: dict[str, Data] = {
             {"line": 3, "tex": r"y = a \cdot b = -7", "text": "y = a * b = -7", "name": "y"},
             {"line": 1, "tex": r"\bar{a} = \bar{y} \cdot \frac{\partial y}{\partial a}", "text": "da = dy * b",
              "name": "a"},
+            {"line": 3, "tex": LONG, "text": "loss = binary_cross_entropy(...) + ... = 3", "name": "loss"},
         ]
     },
     "check": {
@@ -140,9 +145,9 @@ PANES: dict[str, Data] = {
     },
     "doctor": {
         "findings": [
-            {"name": "gradients-added", "severity": "error", "title": "Gradients are added up", "text": "No zero_grad.",
+            {"name": "gradients-added", "severity": "error", "title": "zero_grad is missing", "text": "No zero_grad.",
              "line": 2, "remedy": "optimizer.zero_grad()", "page": "findings.html#gradients-added"},
-            {"name": "rate", "severity": "info", "title": "The rate is high", "text": PLANTED, "line": None,
+            {"name": "rate", "severity": "info", "title": "the rate is high", "text": PLANTED, "line": None,
              "remedy": None, "page": None},
         ],
         "note": "The program was read.",
@@ -183,7 +188,7 @@ class PlaygroundServer(ThreadingHTTPServer):
             {"name": name, "title": title, "about": f"About {title}.", "lesson": not name.startswith("product")}
             for name, (title, _) in EXAMPLES.items()
         ]
-        return {"text": self.text, "file": None, "examples": examples, "version": "1.0", "exercise": None}
+        return {"text": self.text, "file": None, "examples": examples, "version": "1.0"}
 
     def events(self, text: str, panes: list[str]) -> Iterator[Data]:
         """Yield what a run of a text does."""
@@ -195,7 +200,6 @@ class PlaygroundServer(ThreadingHTTPServer):
             yield {"event": "error", "kind": "SyntaxError", "message": "invalid syntax", **place}
             yield {"event": "done", "ms": 1.0}
             return
-        yield {"event": "sliders", "numbers": []}
         if "print" in text:
             yield {"event": "output", "text": f"{PLANTED}\n", "stream": "stdout"}
         if "while True" in text:

@@ -22,14 +22,22 @@ PLAYGROUND = PACKAGE / "lessons" / "playground" / "page"
 BUILT = [
     *(FOLDER / name for name in ("page.js", "page.css", "LICENSES.txt")),
     *(step_page.FOLDER / name for name in ("step.js", "step.css", "LICENSES.txt")),
-    *(PLAYGROUND / name for name in ("playground.html", "playground.js", "playground.css", "LICENSES.txt")),
+    *(
+        PLAYGROUND / name
+        for name in ("playground.html", "playground.js", "formulas.js", "playground.css", "LICENSES.txt")
+    ),
 ]
 
 
 @pytest.mark.parametrize(
     "program",
-    [built("page.js"), step_page.built("step.js"), (PLAYGROUND / "playground.js").read_text()],
-    ids=["runs", "step", "playground"],
+    [
+        built("page.js"),
+        step_page.built("step.js"),
+        (PLAYGROUND / "playground.js").read_text(),
+        (PLAYGROUND / "formulas.js").read_text(),
+    ],
+    ids=["runs", "step", "playground", "formulas"],
 )
 def test_the_built_program_has_the_hash_of_its_sources(program: str) -> None:
     names = [path.relative_to(WEB).as_posix() for path in (WEB / "src").rglob("*") if path.is_file()]

@@ -186,6 +186,30 @@ def test_numbers_are_dragged(browser: Any, server: PlaygroundServer) -> None:
         assert value_of(page, "c").endswith("40")
 
 
+@pytest.mark.parametrize(
+    ("number", "bounds"),
+    [
+        ("2.0", ("0", "4", "0.04")),
+        ("-3.5", ("-7", "7", "0.07")),
+        ("1e-3", ("0", "0.002", "0.00002")),
+        ("0.0", ("-1", "1", "0.02")),
+        ("3", ("0", "10", "1")),
+        ("-40", ("-80", "80", "1")),
+        ("5000", ("0", "10000", "100")),
+    ],
+)
+def test_a_slider_reaches_to_the_double_of_its_number(
+    browser: Any, server: PlaygroundServer, number: str, bounds: tuple[str, str, str]
+) -> None:
+    with opened(browser, server) as page:
+        settled(page)
+        put(page, f"a = {number}")  # the cursor stands behind it
+        slider = page.get_by_label("Number at the cursor")
+        slider.wait_for()
+        found = [slider.get_attribute(name) for name in ("min", "max", "step")]
+        assert [float(one) for one in found] == [float(one) for one in bounds]
+
+
 def test_a_program_without_an_end_is_stopped_and_the_page_goes_on(browser: Any, server: PlaygroundServer) -> None:
     with opened(browser, server) as page:
         settled(page)
@@ -336,7 +360,8 @@ def test_the_graph_is_played(browser: Any, server: PlaygroundServer) -> None:
 def test_formulas_need_no_font_and_costs_a_roof(browser: Any, server: PlaygroundServer) -> None:
     with opened(browser, server, "#derivation") as page:
         page.wait_for_selector(".derivation math mfrac")
-        assert page.locator(".derivation math").count() == 2
+        assert page.locator(".derivation .formula").count() == 3
+        assert page.locator(".derivation math").count() == 8  # a formula is cut before each sign; words are text
         page.get_by_role("tab", name="Check").click()
         page.wait_for_selector("#panel-check >> text=1 of 2 gradients differ")
         page.get_by_role("tab", name="Cost").click()
@@ -345,6 +370,23 @@ def test_formulas_need_no_font_and_costs_a_roof(browser: Any, server: Playground
         rows = page.locator("#panel-cost tbody tr").all_inner_texts()
         assert "60 %" in rows[0]  # 12 MB in a millisecond, of 20 GB a second
         assert "67 %" in rows[1]
+
+
+def test_long_formulas_break_on_a_phone(browser: Any, server: PlaygroundServer) -> None:
+    with opened(browser, server, "#derivation", viewport=PHONE) as page:
+        page.wait_for_selector(".derivation math mfrac")
+        last = page.locator(".derivation .formula").last
+        assert "binary_cross_entropy_with_logits(v3" in last.inner_text()
+        parts = "document.querySelectorAll('.formula, .formula > span')"
+        assert page.evaluate(f"[...{parts}].every((one) => one.scrollWidth <= one.clientWidth)")
+        top, bottom = (last.locator("span").nth(at).bounding_box()["y"] for at in (0, -1))
+        assert bottom > top
+
+
+def test_findings_begin_with_a_capital_unless_it_is_a_name(browser: Any, server: PlaygroundServer) -> None:
+    with opened(browser, server, "#doctor") as page:
+        page.wait_for_selector(".finding")
+        assert page.locator(".finding strong").all_inner_texts() == ["zero_grad is missing", "The rate is high"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -369,10 +411,13 @@ def test_every_pane_is_accessible_and_fits(
 
 
 def test_a_saved_page_shows_the_same_without_a_server(browser: Any, tmp_path: Path) -> None:
-    recording = json.dumps(
-        {"text": TEXT, "panes": {name: pane(name, TEXT) for name in ("values", *PANES)}, "output": "said\n"}
-    ).replace("<", "\\u003c")
+    events: list[Any] = [{"event": "output", "text": "said\n", "stream": "stdout"}]
+    events += [
+        {"event": "pane", "name": name, "data": pane(name, TEXT)} for name in ("values", *PANES) if name != "check"
+    ]
+    recording = json.dumps({"text": TEXT, "events": events}).replace("<", "\\u003c")
     frame, style, code = ((PAGE / f"playground.{kind}").read_text() for kind in ("html", "css", "js"))
+    code = (PAGE / "formulas.js").read_text() + code
     link, script = '<link rel="stylesheet" href="playground.css">', '<script src="playground.js" defer></script>'
     assert link in frame
     assert script in frame
@@ -393,6 +438,8 @@ def test_a_saved_page_shows_the_same_without_a_server(browser: Any, tmp_path: Pa
         ):
             shown.get_by_role("tab", name=name).click()
             shown.wait_for_selector(there)
+        shown.get_by_role("tab", name="Check").click()
+        assert "not recorded" in shown.inner_text("#panel-check")
         shown.get_by_role("tab", name="Output").click()
         assert shown.inner_text("#panel-output .output") == "said\n"
         assert shown.get_by_role("button", name="Run").count() == 0

@@ -42,6 +42,11 @@ export function axisNumbers(_: unknown, splits: (number | null)[]): string[] {
   return splits.map((value) => (value === null ? "" : short(value)));
 }
 
+/** Begin a text with a capital, unless it begins with a name of code. */
+export function sentence(text: string): string {
+  return /^[a-z]+(?=[\s,:;]|$)/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+}
+
 export function words(name: string): string {
   return name.replaceAll("_", " ");
 }

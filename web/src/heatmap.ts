@@ -178,7 +178,7 @@ export class HeatMap {
     context.textAlign = "right";
     context.fillStyle = colour("muted");
     for (const [place, text] of ticks) {
-      context.fillText(fitted(context, text, this.left - 10), this.left - 6, place * cells.rowHeight);
+      context.fillText(fitted(context, text, this.left - 10), this.left - 6, Math.max(place * cells.rowHeight, 5));
     }
     this.drawSteps(context, cells, height);
     this.mark(context, cells);
@@ -223,7 +223,7 @@ export class HeatMap {
 
   private drawSteps(context: CanvasRenderingContext2D, cells: Cells, height: number): void {
     const n = cells.steps.length;
-    const wanted = Math.max(Math.floor((this.width - this.left) / 90), 2);
+    const wanted = Math.max(Math.min(Math.floor((this.width - this.left) / 90), n), 2);
     context.textBaseline = "top";
     for (let i = 0; i < wanted; i++) {
       const step = cells.steps[Math.round((i * (n - 1)) / (wanted - 1))] ?? 0;

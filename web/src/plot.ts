@@ -23,6 +23,8 @@ export interface View {
 }
 
 const HEIGHT = 220;
+/** Steps between the numbers of an axis, up to the largest that a loss reaches: uPlot knows none above 1e32. */
+const STEPS = Array.from({ length: 341 }, (_, at) => [1, 2, 2.5, 5].map((one) => Number(`${one}e${at - 32}`))).flat();
 
 export class Plot {
   readonly root: HTMLElement;
@@ -155,7 +157,7 @@ export class Plot {
       series,
       axes: [
         { ...axis, values: (_, splits) => splits.map((v) => (this.time || Number.isInteger(v) ? this.place(v) : "")), size: 28, space: 70 },
-        { ...axis, values: axisNumbers, size: 58, ...(this.log ? { splits: powers, filter: (_, found) => found } : {}) },
+        { ...axis, values: axisNumbers, size: 58, incrs: STEPS, ...(this.log ? { splits: powers, filter: (_, found) => found } : {}) },
       ],
       hooks: {
         setCursor: [(chart) => this.read(chart)],

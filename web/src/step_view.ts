@@ -174,7 +174,8 @@ export class View {
     this.scale = Math.min(Math.max(Math.min(wide / width, tall / height), least), 1.2);
     this.x = (wide - width * this.scale) / 2;
     this.y = Math.max((tall - height * this.scale) / 2, 0);
-    if (width * this.scale > wide) this.x = wide / 2 - this.beginning() * this.scale;
+    const rest = wide - width * this.scale; // below zero if it is cut; no side is left empty then
+    if (rest < -1) this.x = Math.min(Math.max(wide / 2 - this.beginning() * this.scale, rest), 0);
     this.apply();
   }
 

@@ -7,9 +7,11 @@ whatever changes something must come from the page itself.
 
 from __future__ import annotations
 
+import json
 import secrets
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -26,6 +28,8 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 """What every answer says: it is neither kept, nor framed, nor read by other pages."""
+MOST_SENT = 1 << 20
+"""Bytes of a request's body; nothing that a person writes is as long."""
 
 
 class LocalServer(ThreadingHTTPServer):
@@ -68,6 +72,7 @@ class LocalHandler(BaseHTTPRequestHandler):
     server: LocalServer
     protocol_version = "HTTP/1.1"
     timeout = 30
+    disable_nagle_algorithm = True  # an answer is several small writes, each of which would wait for the one before
 
     def get(self) -> None:
         """Answer a GET."""
@@ -96,6 +101,27 @@ class LocalHandler(BaseHTTPRequestHandler):
     def has_token(self, *given: str) -> bool:
         """Tell whether one of some texts is the token, in a time that does not depend on where they differ."""
         return any(secrets.compare_digest(one.encode(), self.server.token.encode()) for one in given)
+
+    def given(self) -> Mapping[str, object] | None:
+        """Return the object in the body of a page's request, empty without a body.
+
+        Anything else is refused, and the result is None.
+        """
+        length = self.headers.get("Content-Length", "")
+        if not self.is_from_page():
+            self.refuse(HTTPStatus.FORBIDDEN)
+        elif not (length.isascii() and length.isdigit()):
+            self.refuse(HTTPStatus.LENGTH_REQUIRED)
+        elif len(length) > len(str(MOST_SENT)) or int(length) > MOST_SENT:
+            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        else:
+            found: object = None
+            with suppress(ValueError, RecursionError):
+                found = json.loads(self.rfile.read(int(length)) or b"{}")
+            if isinstance(found, dict):
+                return found
+            self.refuse(HTTPStatus.BAD_REQUEST)
+        return None
 
     def refuse(self, status: HTTPStatus) -> None:
         """Answer with a status, and close the connection: a body is not read."""

@@ -56,7 +56,8 @@ def _dispatch(arguments: Sequence[str]) -> int:
     try:
         with needed("typer", "the command glassgrad"):
             from glassgrad.cli.app import command
-        code = command().main(list(arguments), prog_name="glassgrad", standalone_mode=False)
+        chosen = command(arguments[0] if arguments else "")
+        code = chosen.main(list(arguments), prog_name="glassgrad", standalone_mode=False)
     except OtherRankError:
         return 1  # rank 0 says it
     except InputError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import signal
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -25,8 +26,26 @@ from glassgrad.cli import (
     runs,
     sample,
 )
-from glassgrad.cli.train import command_of
-from glassgrad.tasks import task_kinds
+
+COMMANDS: dict[str, Callable[..., int]] = {
+    "launch": launch.launch,
+    "sample": sample.sample,
+    "predict": predict.predict,
+    "eval": predict.evaluate,
+    "export": export.export,
+    "explain": explain.explain,
+    "lesson": lesson.lesson,
+    "exercise": lesson.exercise,
+    "playground": playground.playground,
+    "doctor": doctor.doctor,
+    "lint": lint.lint,
+    "report": report.report,
+    "runs": runs.runs,
+    "live": live.live,
+    "info": info.info,
+}
+"""The commands by name, apart from `train`, which has one for each task."""
+_SETTINGS = {"launch": {"allow_interspersed_args": False}}  # arguments after the script belong to the script
 
 
 class _Commands(TyperGroup):
@@ -40,35 +59,6 @@ class _Commands(TyperGroup):
             return 128 + signal.SIGINT
 
 
-app = typer.Typer(
-    cls=_Commands,
-    help="Train small networks and look at their gradients.",
-    no_args_is_help=True,
-    add_completion=True,  # --install-completion, --show-completion
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-train = typer.Typer(help="Train a model.", no_args_is_help=True)
-app.add_typer(train, name="train")
-for _kind in task_kinds():
-    train.command(_kind.name)(command_of(_kind))
-# Arguments after the script belong to the script.
-app.command("launch", context_settings={"allow_interspersed_args": False})(launch.launch)
-app.command("sample")(sample.sample)
-app.command("predict")(predict.predict)
-app.command("eval")(predict.evaluate)
-app.command("export")(export.export)
-app.command("explain")(explain.explain)
-app.command("lesson")(lesson.lesson)
-app.command("exercise")(lesson.exercise)
-app.command("playground")(playground.playground)
-app.command("doctor")(doctor.doctor)
-app.command("lint")(lint.lint)
-app.command("report")(report.report)
-app.command("runs")(runs.runs)
-app.command("live")(live.live)
-app.command("info")(info.info)
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -77,7 +67,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _top(
     version: Annotated[
         bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and exit.")
@@ -86,7 +75,32 @@ def _top(
     pass
 
 
+def _train() -> typer.Typer:
+    from glassgrad.cli.train import command_of
+    from glassgrad.tasks import task_kinds
+
+    train = typer.Typer(help="Train a model.", no_args_is_help=True)
+    for kind in task_kinds():
+        train.command(kind.name)(command_of(kind))
+    return train
+
+
 @functools.cache
-def command() -> Any:
-    """Return the application as a click command; reading the options of all commands takes 50 ms."""
+def command(name: str = "") -> Any:
+    """Return the application as a click command; if a command is named, with that one alone.
+
+    The options of the others take a quarter of a second to read: those of `train` are in the tasks.
+    """
+    app = typer.Typer(
+        cls=_Commands,
+        help="Train small networks and look at their gradients.",
+        no_args_is_help=True,
+        add_completion=True,  # --install-completion, --show-completion
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_top)
+    if name not in COMMANDS:
+        app.add_typer(_train(), name="train")
+    for one in [name] if name in COMMANDS else COMMANDS:
+        app.command(one, context_settings=_SETTINGS.get(one))(COMMANDS[one])
     return typer.main.get_command(app)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as text_format
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +56,8 @@ def collected() -> dict[str, dict[str, Any]]:
 
 def _installed() -> dict[str, str]:
     """Return the versions of the packages that the library can use, without importing them."""
+    from importlib.metadata import PackageNotFoundError, version
+
     names = ("scipy", "llvmlite", "safetensors", "tomli_w", "rich", "typer", "matplotlib", "torch")
     found = {}
     for name in names:

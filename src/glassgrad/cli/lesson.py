@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -182,8 +184,6 @@ def _show(rich_text: str, plain_text: str, pager: bool = True) -> None:
     if not sys.stdout.isatty():
         print(plain_text, end="")
         return
-    import os
-
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.theme import Theme
@@ -200,8 +200,6 @@ def _show(rich_text: str, plain_text: str, pager: bool = True) -> None:
 
 
 def _run(program: Program, figures: Path | None) -> int:
-    import os
-
     from glassgrad.lessons.program import PROSE
     from glassgrad.lessons.running import running
 
@@ -223,7 +221,15 @@ def _check(chosen: Exercise, path: Path) -> int:
 
     if not path.is_file():
         raise errors.EXERCISE_NO_FILE(path=path, number=chosen.number, named=named(chosen, path))
-    watchdog = Watchdog(str(path), 2 * LIMIT)
+
+    def ended(reason: str, line: int | None) -> None:
+        what = "takes too much memory" if reason == "memory" else "does not come to an end"
+        if line is not None:
+            print(f"  ERROR  line {line}: {linecache.getline(str(path), line).strip()}")
+        print(f"This call {what}, and cannot be stopped alone: the check ends here.", flush=True)
+        os._exit(1)
+
+    watchdog = Watchdog(ended, str(path), 2 * LIMIT, hard=True)
 
     def write(text: str) -> None:
         print(text, end="", flush=True)

@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from glassgrad.compile.showing import shown
-from glassgrad.errors.missing import lister
+from glassgrad.errors.missing import lister, missing
 from glassgrad.explanation import render
-from glassgrad.explanation.drawing import draw
-from glassgrad.explanation.page import page_of
 from glassgrad.explanation.record import Edge, Input, Record, Step, record
 from glassgrad.ops.core import Array
 
+if TYPE_CHECKING:
+    from glassgrad.explanation.drawing import draw
+
 __all__ = ["Edge", "Explanation", "Input", "Record", "Step", "draw", "explain"]
 __dir__ = lister(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    """Load `draw` on first use: whoever replays or explains ops needs neither pictures nor the compiler."""
+    if name != "draw":
+        raise missing(__name__, name, __all__)
+    from glassgrad.explanation.drawing import draw
+
+    return draw
 
 
 class Explanation:
@@ -65,6 +74,8 @@ class Explanation:
 
     def show(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Open the page of the call in a browser or in the calling notebook; with a path, write it there instead."""
+        from glassgrad.compile.showing import shown
+
         return shown(self.page(), self.record.function, path)
 
 
@@ -99,4 +110,10 @@ def explain(function: Callable[..., Any], *args: Array, **options: Any) -> Expla
 
         data = record_of_values(function, args, options)
         return Explanation(data, lambda: render.as_html(data))
-    return Explanation(record(function, args, options), lambda: page_of(function, args, options))
+
+    def page() -> str:
+        from glassgrad.explanation.page import page_of
+
+        return page_of(function, args, options)
+
+    return Explanation(record(function, args, options), page)

@@ -198,7 +198,7 @@ def _edge_latex(step: Step, edge: Edge, _last: str) -> str:
 
 
 def _signed(value: float) -> str:
-    text = formulas.number(value)
+    text = formulas.number_latex(formulas.number(value))
     return rf"\left({text}\right)" if value < 0 else text
 
 
@@ -208,7 +208,7 @@ def _value_latex(value: Array) -> str:
         float(text)
     except ValueError:
         return rf"\text{{{text}}}"
-    return text
+    return formulas.number_latex(text)
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def derivation(record: Record) -> list[Line]:
 
 def _forward_line(step: Step) -> Line:
     shown = value_text(step.value)
-    number = f" = {shown}" if np.ndim(step.value) == 0 else ""
+    number = f" = {formulas.number_latex(shown)}" if np.ndim(step.value) == 0 else ""
     tex = f"{formulas.name_latex(step.name)} = {formulas.latex(step.expression)}{number}"
     return Line(step, tex, f"{step.name} = {step.expression} = {shown}")
 
@@ -259,6 +259,7 @@ def _backward_line(step: Step, edge: Edge) -> Line:
     tex = (
         rf"{_cotangent(edge.name)} \text{{ += }} {_cotangent(step.name)} \cdot \frac{{\partial {of}}}{{\partial {to}}}"
     )
-    values = rf"{value_text(step.cotangent)} \cdot \left({shown}\right) = {sent}"
+    came, times, goes = map(formulas.number_latex, (value_text(step.cotangent), shown, sent))
+    values = rf"{came} \cdot \left({times}\right) = {goes}"
     tex += rf" = {_cotangent(step.name)} \cdot \left({local}\right) = {values}"
     return Line(step, tex, f"d{edge.name} += d{step.name} * ({edge.local}) = {sent}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
-import linecache
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +26,7 @@ MEMORY = 2 << 30
 FORKS = 103
 """The exit code of a process that started too many others."""
 _MOST_FORKS = 6
+_LOOK = 0.05  # seconds between two looks at the clock
 
 
 class TooLongError(BaseException):
@@ -63,41 +64,58 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 class Watchdog:
-    """Ends the process if it is not reset for too long, because of a call that never returns to Python.
+    """Ends the process if it is not reset for too long, or on macOS if it takes too much memory.
 
     Args:
-        file: the learner's program, whose line is named.
+        ended: called with "time" or "memory" and the line of the file that runs, None outside of it. It has to end the
+            process: a call that never returns to Python cannot be stopped alone.
+        file: the learner's program.
         seconds: the longest time without a `reset`.
+        most: bytes.
+        hard: whether Python's own watchdog, a little later, ends a call that blocks all threads.
     """
 
-    def __init__(self, file: str, seconds: float) -> None:
-        self._file, self._seconds = file, seconds
+    def __init__(
+        self,
+        ended: Callable[[str, int | None], object],
+        file: str = "",
+        seconds: float = 0.0,
+        most: int = MEMORY,
+        *,
+        hard: bool = False,
+    ) -> None:
+        self.file, self.seconds, self.most = file, seconds, most
+        self._ended, self._hard = ended, hard
         self._thread = threading.get_ident()
-        self._timer: threading.Timer | None = None
+        self._until: float | None = None
+        self._changed = threading.Condition()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def reset(self) -> None:
         """Restart the countdown."""
-        self.stop()
-        self._timer = threading.Timer(self._seconds, self._end)
-        self._timer.daemon = True
-        self._timer.start()
-        if sys.__stderr__ is not None:
-            # Python's own watchdog, a little later, ends a call that blocks all threads.
-            faulthandler.dump_traceback_later(1.5 * self._seconds, exit=True, file=sys.__stderr__)
+        with self._changed:
+            self._until = time.monotonic() + self.seconds
+            self._changed.notify()
+        if self._hard and sys.__stderr__ is not None:
+            faulthandler.dump_traceback_later(1.5 * self.seconds, exit=True, file=sys.__stderr__)
 
     def stop(self) -> None:
         """Stop watching."""
-        faulthandler.cancel_dump_traceback_later()
-        if self._timer is not None:
-            self._timer.cancel()
+        with self._changed:
+            self._until = None
+        if self._hard:
+            faulthandler.cancel_dump_traceback_later()
 
-    def _end(self) -> None:
-        number = line_in(self._thread, self._file)
-        if number is not None:
-            sys.stdout.write(f"  ERROR  line {number}: {linecache.getline(self._file, number).strip()}\n")
-        sys.stdout.write("This call does not come to an end, and cannot be stopped alone: the check ends here.\n")
-        sys.stdout.flush()
-        os._exit(1)
+    def _watch(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait(None if self._until is None else _LOOK)
+                until = self._until
+            if until is not None:
+                if sys.platform == "darwin" and peak() > self.most:
+                    self._ended("memory", line_in(self._thread, self.file))
+                if time.monotonic() > until:
+                    self._ended("time", line_in(self._thread, self.file))
 
 
 def line_in(thread: int, file: str) -> int | None:
@@ -140,16 +158,15 @@ def peak() -> int:
     return most if sys.platform == "darwin" else most << 10
 
 
-def count_forks(forked: Callable[[], None]) -> None:
-    """Call a function before each fork, and end a process that forks without end."""
-    if not hasattr(os, "register_at_fork"):
-        return
+def count_forks() -> Callable[[], int]:
+    """Return a function that tells how often this process has forked; end a process that forks without end."""
     count = [0]
 
     def before() -> None:
         count[0] += 1
-        forked()
         if count[0] > _MOST_FORKS:
             os._exit(FORKS)
 
-    os.register_at_fork(before=before)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=before)
+    return lambda: count[0]

@@ -6,7 +6,10 @@ The rest is code. The page in the documentation, the view in the terminal and th
 from __future__ import annotations
 
 import ast
+import inspect
+import io
 import re
+import tokenize
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -64,13 +67,18 @@ class Program:
         return int(self.path.name[:2])
 
     @cached_property
+    def written(self) -> str:
+        """The file as it is."""
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
     def text(self) -> str:
         """The source; a starter includes the definitions that it takes from its lesson."""
         lesson = self.path.parent.parent / "programs" / self.path.name
         return re.sub(
             r"^# From the lesson: (.+)$",
             lambda line: _definitions(lesson.read_text(encoding="utf-8"), set(line[1].split(", "))),
-            self.path.read_text(encoding="utf-8"),
+            self.written,
             flags=re.MULTILINE,
         )
 
@@ -86,7 +94,13 @@ class Program:
 
     @property
     def _docstring(self) -> str:
-        return ast.get_docstring(ast.parse(self.text)) or self.path.stem
+        """The docstring, and no line below it: a list of all programs shows their titles at once."""
+        for token in tokenize.generate_tokens(io.StringIO(self.written).readline):
+            if token.type == tokenize.STRING:
+                return inspect.cleandoc(str(ast.literal_eval(token.string)))
+            if token.type not in {tokenize.COMMENT, tokenize.NL}:
+                break
+        return self.path.stem
 
     @property
     def has_gaps(self) -> bool:

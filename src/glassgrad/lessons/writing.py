@@ -59,7 +59,7 @@ def _by_definition(program: Program) -> list[Cell]:
 
 def lesson_notebook(program: Program) -> str:
     """Return a lesson as a notebook."""
-    return notebook([Cell(PROSE, f"# {program.title}\n\n{program.summary}", 1), *program.cells])
+    return notebook([Cell(PROSE, f"# {program.title}\n\n{program.summary}".rstrip(), 1), *program.cells])
 
 
 def write(path: Path, text: str) -> None:

@@ -25,6 +25,20 @@ def number(value: complex) -> str:
     return f"{value:.6g}"
 
 
+def number_latex(text: str) -> str:
+    r"""Write a number in LaTeX: 1e-05 as a power of ten. Anything else is left as it is.
+
+    Example:
+        >>> number_latex("1.5e-05"), number_latex("-2")
+        ('1.5 \\cdot 10^{-5}', '-2')
+    """
+    match = re.fullmatch(r"(-?[\d.]+)e(-?)\+?0*(\d+)", text)
+    if match is None:
+        return text
+    power = f"10^{{{match[2]}{match[3]}}}"
+    return power if match[1] == "1" else rf"{match[1]} \cdot {power}"
+
+
 def expression(prim: Primitive, arguments: Sequence[str], params: Mapping[str, Any]) -> str:
     """A step's formula with the arguments substituted, or name(arguments) if the formula is prose."""
     text = _substituted(prim.formula, prim, arguments, None)
@@ -187,7 +201,8 @@ def _latex(node: ast.expr) -> tuple[str, int]:
         case ast.Attribute():
             return name_latex(ast.unparse(node).replace(".", "_")), 4
         case ast.Constant(value=value):
-            return number(value) if isinstance(value, int | float) else _words(str(value)), 4
+            text = number_latex(number(value)) if isinstance(value, int | float) else _words(str(value))
+            return text, _PRODUCT if "^" in text else 4
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return f"-{_bracketed(operand, _PRODUCT)}", _SUM
         case ast.BinOp():

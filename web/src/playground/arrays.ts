@@ -6,6 +6,8 @@ import { short } from "../format";
 import { HeatMap, type Cells } from "../heatmap";
 import type { ArrayData, Heat, Nested } from "./types";
 
+/** A single column with more rows than these goes on beside itself. */
+const TALL = 8;
 const WORDS: Record<string, number> = { nan: NaN, inf: Infinity, "-inf": -Infinity };
 
 /** The numbers of an array in nested lists, those that JSON cannot hold put back. */
@@ -72,8 +74,12 @@ function table(numbers: Nested[], what: string): HTMLElement {
       ...numbers.map((part, at) => h("div", {}, h("div", { class: "note" }, `[${at}]`), table(part as Nested[], `${what}[${at}]`))));
   }
   const rows = (Array.isArray(numbers[0]) ? numbers : [numbers]) as Nested[][];
+  const region = { tabindex: 0, role: "region", "aria-label": `Numbers of ${what}` };
+  if (rows.length > TALL && rows.every((row) => row.length === 1)) {
+    return h("div", { class: "column", ...region }, ...rows.map(([value]) => h("div", {}, one(typeof value === "number" ? value : NaN))));
+  }
   const body = h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((value) => h("td", {}, one(typeof value === "number" ? value : NaN))))));
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Numbers of ${what}` }, h("table", { class: "matrix" }, body));
+  return h("div", { class: "scroll", ...region }, h("table", { class: "matrix" }, body));
 }
 
 function cells(array: ArrayData, heat: Heat, what: string): Cells {

@@ -8,7 +8,7 @@ import { linkedTo, markLinked, Pane, type Around } from "./pane";
 import type { CostData, KernelCost } from "./types";
 
 const [WIDE, TALL] = [640, 300];
-const [LEFT, RIGHT, TOP, BOTTOM] = [64, 16, 14, 40];
+const [LEFT, RIGHT, TOP, BOTTOM] = [84, 16, 14, 40];
 
 /** A scale of powers of ten, from values to places. */
 class Log {

@@ -12,7 +12,7 @@ import { marks, setFailure, setLinked } from "./editor_marks";
 import { NumberBar, numbers, SLIDE } from "./editor_numbers";
 import type { Links } from "./links";
 import type { Server } from "./server";
-import type { Failure, Slider } from "./types";
+import type { Failure } from "./types";
 
 /** How a text changed: by a key, by dragging a number, or as a whole. */
 export type Change = "typed" | "slid" | "loaded";
@@ -61,10 +61,6 @@ export class Editor {
 
   fail(failure: Failure | null): void {
     this.view.dispatch({ effects: setFailure.of(failure) });
-  }
-
-  sliders(found: Slider[]): void {
-    this.bar.ranges(found);
   }
 
   focus(): void {

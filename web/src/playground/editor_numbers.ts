@@ -5,7 +5,6 @@ import { Prec, type EditorState, type Extension, type Range } from "@codemirror/
 import { Decoration, EditorView, keymap, ViewPlugin, type DecorationSet, type ViewUpdate } from "@codemirror/view";
 import { add, clear, h } from "../dom";
 import { short } from "../format";
-import type { Slider } from "./types";
 
 /** The event of a change by dragging; changes in quick succession are undone together, as typing is. */
 export const SLIDE = "input.type.slide";
@@ -143,6 +142,14 @@ export function numbers(): Extension {
 
 // --- below it -----------------------------------------------------------------------------------------------
 
+/** A range to drag a number in: to its double, in whole steps or a hundred; from 0 if it is above 0. */
+function guessed(text: string): { low: number; high: number; step: number } {
+  const value = Number(text);
+  const reach = 2 * Math.abs(value);
+  if (!/[.e]/i.test(text)) return { low: Math.min(0, 2 * value), high: Math.max(10, reach), step: reach < 2000 ? 1 : Math.floor(reach / 100) };
+  return { low: value > 0 ? 0 : -(reach || 1), high: reach || 1, step: Number(((reach || 2) / 100).toPrecision(1)) };
+}
+
 /** A slider for the number that the cursor stands in. */
 export class NumberBar {
   readonly root = h("div", { class: "number-bar" });
@@ -150,18 +157,11 @@ export class NumberBar {
   private readonly said = h("output", { class: "num" });
   private literal: Literal | null = null;
   private range: { low: number; high: number; step: number } | null = null;
-  private found: Slider[] = [];
   private mine = false;
 
   constructor(private readonly view: EditorView) {
     this.input.addEventListener("input", () => this.slide());
     this.follow();
-  }
-
-  /** Take over the ranges that the server guessed. */
-  ranges(found: Slider[]): void {
-    this.found = found;
-    if (!this.mine) this.follow();
   }
 
   /** Show the number at the cursor. While it is slid its range stays, so that it doesn't run away. */
@@ -175,7 +175,7 @@ export class NumberBar {
       add(this.root, h("span", { class: "note" }, "Drag a number with Alt, or put the cursor in one: a slider appears here."));
       return;
     }
-    this.range = this.guessed(literal);
+    this.range = guessed(literal.text);
     const value = Number(literal.text);
     const { low, high, step } = this.range;
     for (const [name, bound] of Object.entries({ min: Math.min(low, value), max: Math.max(high, value), step })) this.input.setAttribute(name, String(bound));
@@ -187,17 +187,6 @@ export class NumberBar {
   private tell(text: string): void {
     this.said.textContent = text;
     this.input.setAttribute("aria-valuetext", text);
-  }
-
-  private guessed(literal: Literal): { low: number; high: number; step: number } {
-    const line = this.view.state.doc.lineAt(literal.from);
-    const value = Number(literal.text);
-    const known = this.found.find((one) => one.line === line.number && one.value === Math.abs(value) && one.column === literal.from - line.from)
-      ?? this.found.find((one) => one.line === line.number && one.value === value && one.end === literal.to - line.from);
-    if (known) return known;
-    if (!/[.e]/i.test(literal.text)) return { low: Math.min(0, 2 * value), high: Math.max(10, 2 * Math.abs(value)), step: 1 };
-    const reach = value === 0 ? 1 : 2 * Math.abs(value);
-    return { low: -reach, high: reach, step: 10 ** (Math.floor(Math.log10(reach)) - 2) };
   }
 
   private slide(): void {

@@ -5,6 +5,7 @@ import "../style.css";
 import "../step.css";
 import "./playground.css";
 import { add, clear, h } from "../dom";
+import { sentence } from "../format";
 import { toggleTheme } from "../theme";
 import { Editor, type Change } from "./editor";
 import { Gallery, Questions } from "./gallery";
@@ -182,14 +183,11 @@ class Playground {
         this.failure = event;
         return;
       case "pane":
-        if (event.error) return this.panes.fail(event.name, event.error.message, event.error.line);
-        return this.panes.show(event.name, event.data);
+        return this.panes.take(event);
       case "progress":
         return this.training.progress(event.loop);
-      case "sliders":
-        return this.editor.sliders(event.numbers);
       case "stopped":
-        return this.frame.note(capital(event.message || `stopped: ${event.reason}`));
+        return this.frame.note(sentence(event.message || `stopped: ${event.reason}`));
     }
   }
 
@@ -228,10 +226,6 @@ class Playground {
   }
 }
 
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
 /** A page that was saved: the same panes from what was recorded, without a server. */
 function replay(page: HTMLElement, recording: Recording): void {
   const frame = new Frame();
@@ -240,18 +234,16 @@ function replay(page: HTMLElement, recording: Recording): void {
   const training = new Training(null);
   frame.build(page, recording.title ?? "glassgrad playground", [], [editor.root], [training.root, panes.root]);
   frame.status.textContent = "a recording: nothing runs here";
-  for (const name of PANES) {
-    const data = recording.panes[name];
-    if (data === undefined || data === null) {
-      if (name !== "output") panes.fail(name, "This pane was not recorded.", null);
-    } else if (isFailure(data)) panes.fail(name, data.error.message, data.error.line);
-    else panes.show(name, data);
+  for (const event of recording.events) {
+    if (event.event === "output") panes.output.print(event.text, event.stream);
+    else if (event.event === "pane") panes.take(event);
+    else if (event.event === "stopped") frame.note(sentence(event.message));
+    else if (event.event === "error") {
+      editor.fail(event);
+      panes.output.fail(event);
+    }
   }
-  if (recording.output) panes.output.print(recording.output, "stdout");
-}
-
-function isFailure(data: unknown): data is { error: { message: string; line: number | null } } {
-  return typeof data === "object" && data !== null && "error" in data;
+  for (const name of PANES) if (!panes.isFresh(name)) panes.fail(name, "This pane was not recorded.", null);
 }
 
 async function main(): Promise<void> {
@@ -260,11 +252,11 @@ async function main(): Promise<void> {
   const recorded = document.getElementById("data")?.textContent;
   if (recorded) return replay(page, JSON.parse(recorded) as Recording);
   KeptText.prune();
-  const kept = await KeptText.open();
+  const kept = KeptText.open(); // meanwhile the server is asked
   for (;;) {
     try {
       const state = await new Server(() => undefined).state();
-      new Playground(page, kept, state);
+      new Playground(page, await kept, state);
       return;
     } catch (error) {
       page.textContent = `The server does not answer (${error instanceof Error ? error.message : String(error)}); the page goes on trying.`;

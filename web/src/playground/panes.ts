@@ -7,7 +7,7 @@ import { CostPane } from "./cost";
 import { GraphPane } from "./graph";
 import { OutputPane } from "./output";
 import type { Around, Pane } from "./pane";
-import { PANES, type PaneName } from "./types";
+import { PANES, type PaneEvent, type PaneName } from "./types";
 import { ValuesPane } from "./values";
 import { CheckPane, DerivationPane, DoctorPane } from "./verdicts";
 
@@ -101,6 +101,12 @@ export class Panes {
 
   isFresh(name: PaneName): boolean {
     return name === "output" || this.fresh.has(name);
+  }
+
+  /** Show what a run says of a pane. */
+  take({ name, data, error }: PaneEvent): void {
+    if (error) this.fail(name, error.message, error.line);
+    else this.show(name, data);
   }
 
   show(name: PaneName, data: unknown): void {

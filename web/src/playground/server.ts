@@ -109,7 +109,7 @@ export class Server {
     this.run += 1;
     const run = this.run;
     try {
-      const answer = await this.ask("api/run", { text, panes, run, sliders: {} }, stream.signal);
+      const answer = await this.ask("api/run", { text, panes, run }, stream.signal);
       if (answer.body) await lines(answer.body, (line) => {
         const event = JSON.parse(line) as RunEvent;
         if (!stream.signal.aborted && (event.run === undefined || event.run === run)) take(event);

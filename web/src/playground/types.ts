@@ -141,16 +141,6 @@ export interface PaneData {
   doctor: DoctorData;
 }
 
-export interface Slider {
-  line: number;
-  column: number;
-  end: number;
-  value: number;
-  low: number;
-  high: number;
-  step: number;
-}
-
 export interface Grid {
   rows?: number;
   columns?: number;
@@ -179,13 +169,18 @@ export interface Failure {
   traceback: string;
 }
 
+export interface PaneEvent {
+  name: PaneName;
+  data?: unknown;
+  error?: { message: string; line: number | null };
+}
+
 export type RunEvent = { run?: number } & (
   | { event: "started" }
   | { event: "output"; text: string; stream: "stdout" | "stderr" }
   | ({ event: "error" } & Failure)
-  | { event: "pane"; name: PaneName; data?: unknown; error?: { message: string; line: number | null } }
+  | ({ event: "pane" } & PaneEvent)
   | { event: "progress"; loop: LoopState }
-  | { event: "sliders"; numbers: Slider[] }
   | { event: "stopped"; reason: string; message: string }
   | { event: "done"; ms: number }
 );
@@ -228,8 +223,7 @@ export interface Signature {
 /** What an exported page holds instead of a server. */
 export interface Recording {
   text: string;
-  panes: Record<string, unknown>;
-  output: string;
+  events: RunEvent[];
   title?: string;
   version?: string;
 }

@@ -1,20 +1,30 @@
 // Panes Derivation, Check and Doctor: formulas, the verdict on each gradient, and findings.
 
-import katex from "katex";
 import { add, clear, copyButton, h } from "../dom";
-import { short } from "../format";
+import { sentence, short } from "../format";
 import { linkedTo, markLinked, Pane, type Around } from "./pane";
 import type { CheckData, CheckedInput, DerivationData, DoctorData, DoctorFinding } from "./types";
 
-/** Typeset a formula as MathML, which browsers draw with the fonts that they have. */
+declare global {
+  interface Window { typeset?: (tex: string, host: HTMLElement) => void }
+}
+
+let loading: Promise<void> | null = null;
+
+/** Wait for what typesets formulas; a saved page has it in itself. */
+function typesetter(): Promise<void> {
+  if (window.typeset) return Promise.resolve();
+  loading ??= new Promise((resolve) => {
+    const script = h("script", { src: "formulas.js" });
+    script.onload = script.onerror = () => resolve();
+    document.head.append(script);
+  });
+  return loading;
+}
+
 function formula(tex: string, text: string): HTMLElement {
   const host = h("div", { class: "formula", tabindex: 0, role: "group", "aria-label": text || "Formula" });
-  try {
-    katex.render(tex.replaceAll("\\mathit", "\\mathrm"), host, { output: "mathml", displayMode: true, throwOnError: true, strict: "ignore", trust: false });
-    host.querySelector("annotation")?.remove(); // a search of the page would find the source beside the formula
-  } catch {
-    add(host, h("code", {}, tex));
-  }
+  void typesetter().then(() => window.typeset ? window.typeset(tex, host) : (host.textContent = tex));
   return host;
 }
 
@@ -62,7 +72,7 @@ export class CheckPane extends Pane<CheckData> {
 
 function checked(one: CheckedInput): HTMLElement {
   const number = (value: number | null): HTMLElement => h("td", { class: "number" }, value === null ? "" : short(value));
-  return h("tr", {}, h("th", { scope: "row" }, one.name), h("td", { class: one.passed ? "fine" : "wrong" }, one.passed ? "✓ agrees" : "✗ differs"),
+  return h("tr", {}, h("th", { scope: "row" }, one.name), h("td", { class: one.passed ? "verdict fine" : "verdict wrong" }, one.passed ? "✓ agrees" : "✗ differs"),
     number(one.worst), h("td", { class: "number" }, one.where?.length ? `[${one.where.join(", ")}]` : ""), number(one.analytic), number(one.numeric));
 }
 
@@ -84,9 +94,9 @@ export class DoctorPane extends Pane<DoctorData> {
   private one(finding: DoctorFinding): HTMLElement {
     const severity = SEVERITIES.includes(finding.severity) ? finding.severity : "info";
     const root = h("section", { class: `finding ${severity}`, "aria-label": finding.title },
-      h("div", { class: "finding-head" }, h("span", { class: "badge" }, severity), h("strong", {}, finding.title), " ",
+      h("div", { class: "finding-head" }, h("span", { class: "badge" }, severity), h("strong", {}, sentence(finding.title)), " ",
         finding.line ? this.lineButton(finding.line) : null),
-      finding.text ? h("p", {}, finding.text) : null,
+      finding.text ? h("p", {}, sentence(finding.text)) : null,
       finding.remedy ? h("div", { class: "code" }, h("pre", { tabindex: 0 }, finding.remedy), copyButton(finding.remedy, "the remedy")) : null,
       finding.page ? h("p", { class: "note" }, "More in the docs: ", h("code", {}, finding.page)) : null);
     linkedTo(root, [finding.line], this.around.links);

@@ -1,7 +1,8 @@
 """The process that runs programs: it waits with everything imported, runs one text at a time, and sends events.
 
-`main` reads requests from its standard input and writes events to its standard
-output, both as lines of JSON. A program sees neither: its input is empty, and what it prints is an event.
+`main` reads requests from its standard input and writes events to its standard output, both as lines of JSON. A program
+sees neither: its input is empty, and what it prints is an event. A thread ends the process when a run takes too long;
+the server kills it a little later, if even this thread does not come to run. `lessons/limits.py` has the other limits.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from types import ModuleType
 from typing import TextIO
 
@@ -25,226 +25,185 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.engine.random import manual_seed
-from glassgrad.explanation.recording import Recorder
-from glassgrad.lessons.limits import count_forks, memory_limited
-from glassgrad.lessons.playground import limits, program
-from glassgrad.lessons.playground.loop import Loop
+from glassgrad.lessons.limits import Watchdog, count_forks, memory_limited
+from glassgrad.lessons.playground import program
+from glassgrad.lessons.playground.events import Output, Request, Sender
+from glassgrad.lessons.playground.loop import Loop, witnessed
 from glassgrad.lessons.playground.panes import Panes
-from glassgrad.lessons.playground.program import Caught, Data, Ran
+from glassgrad.lessons.playground.program import Caught, Program
 
 _FIRST = "import glassgrad as gg\nx = gg.tensor(2.0, requires_grad=True)\nloss = (x * x).sin()\n"
-_WARM = ("values", "graph", "derivation")
-_WATCHED = (
-    "builtins",
-    "math",
-    "random",
-    "json",
-    "numpy",
-    "numpy.random",
-    "glassgrad",
-    "glassgrad.nn",
-    "glassgrad.optim",
-)
+_WARM, _LATER = ("values",), ("graph", "derivation", "backward")
+_IDLE = 1.0  # seconds
+_PATIENCE = 0.5  # seconds
+_SHORT = "the program asked for more memory than the playground gives to one"
+_WATCHED = "builtins math random json numpy numpy.random glassgrad glassgrad.nn glassgrad.optim"
 
 
 class Process:
     """The state of a process between runs."""
 
     def __init__(self, control: TextIO, channel: TextIO) -> None:
-        self.send = limits.Sender(channel)
-        self.guard = limits.Guard(self.send)
-        self.requests: queue.Queue[Mapping[str, Data] | None] = queue.Queue()
+        self.send = Sender(channel)
+        self.guard = Watchdog(self._over)
+        self.requests: queue.Queue[Request | None] = queue.Queue()
         self.loop: Loop | None = None
-        self.forked = False
+        self.forks = count_forks()
+        self.waits = iter((None, _IDLE))
         self._control = control
-        count_forks(self._fork)
 
-    def _fork(self) -> None:
-        self.forked = True
+    def _over(self, reason: str, line: int | None) -> None:
+        """Say why a run ends here, and end the process."""
+        place = "" if line is None else f", in line {line}"
+        most = f"{self.guard.most >> 20:,} MB"
+        why = f" after {self.guard.seconds:g} s{place}" if reason == "time" else f": it took more than {most}"
+        self.send({"event": "stopped", "reason": reason, "message": f"stopped{why}"})
+        os._exit(1)
 
     def serve(self) -> None:
         """Run requests until the input ends."""
         threading.Thread(target=self._listen, daemon=True).start()
-        with redirected(self.send):
-            self._warm()
+        self._warm(_WARM)
         library = _library()
-        threads = set(threading.enumerate())
         self.send({"event": "ready"})
-        while (request := self.requests.get()) is not None:
-            self.forked = False
-            began = time.perf_counter()
+        while (request := self._next()) is not None:
+            threads, forks, began = set(threading.enumerate()), self.forks(), time.perf_counter()
             with redirected(self.send) as flush:
                 whole = self._run(request, flush)
             if self.send.is_forked:
                 os._exit(0)
-            left = [one for one in threading.enumerate() if one not in threads]
-            clean = whole and not self.forked and not left and _is_same(library)
+            alone = self.forks() == forks and threads.issuperset(threading.enumerate())
+            clean = whole and alone and all(space.get(name) is one for space, name, one in library)
             self.send({"event": "done", "ms": round(1e3 * (time.perf_counter() - began), 3), "clean": clean})
+
+    def _next(self) -> Request | None:
+        """Return the next request; None at the end. After the first run, a pause prepares the panes of the compiler."""
+        with suppress(queue.Empty):
+            return self.requests.get(timeout=next(self.waits, None))
+        self._warm(_LATER)
+        return self.requests.get()
 
     def _listen(self) -> None:
         """Read requests; those about the loop of a running program are carried out at once."""
         for line in self._control:
-            request = json.loads(line)
-            if request["op"] == "run":
-                self.requests.put(request)
+            given = json.loads(line)
+            order = given.pop("op")
+            if order == "run":
+                self.requests.put(Request(**given))
             elif self.loop is not None:
-                self.loop.steer(request["op"], bool(request.get("paused")))
+                self.loop.steer(order, bool(given["paused"]))
         self.requests.put(None)
         time.sleep(_PATIENCE)
         os._exit(0)  # the server is gone, and a program still runs
 
-    def _warm(self) -> None:
-        """Compute once what every run computes, so that the first run is as fast as the others."""
-        ran = program.run(program.read(_FIRST, "first.py", {}), Recorder())
-        panes = Panes(ran)
-        for name in _WARM:
-            panes.pane(name)
+    def _warm(self, names: tuple[str, ...]) -> None:
+        """Compute once what runs compute, so that the first one is as fast as the others."""
+        with redirected(self.send):
+            made = program.read(_FIRST, "first.py")
+            program.run(made)
+            panes = Panes(made)
+            for name in names:
+                panes.pane(name)
 
-    def _run(self, request: Mapping[str, Data], flush: Callable[[], None]) -> bool:
+    def _run(self, asked: Request, flush: Callable[[], None]) -> bool:
         """Run a program and send its panes; return whether this process is as before."""
-        given: dict[str, object] = dict(request)
-        self.send.run = int(str(given["run"]))
-        text, shown = str(given["text"]), str(given["name"])
-        stem = shown.removesuffix(".py")
         # The library keeps what it read of a file by its name, so each run has a file of its own.
-        file = f"{stem}.run{self.send.run}.py"
-        self.send.rename = (json.dumps(file)[1:-1], json.dumps(shown)[1:-1])
+        file = f"{asked.name.removesuffix('.py')}.run{asked.run}.py"
+        self.send.run, self.send.rename = asked.run, (json.dumps(file)[1:-1], json.dumps(asked.name)[1:-1])
         self.send({"event": "started"})
-        self.send({"event": "sliders", "numbers": program.sliders(text)})
-        bounds = request["limits"]
-        most = int(str(bounds["bytes"]))
-        recorder = Recorder()
-        self.loop = loop = Loop(self.send, self.guard, recorder, flush)
-        self.guard.begin(file, float(str(bounds["seconds"])), most)
+        self.guard.file, self.guard.seconds, self.guard.most = file, asked.seconds, asked.most
+        self.guard.reset()
         try:
-            with memory_limited(most), surroundings(str(given["folder"])), loop:
-                sliders = {place: float(str(number)) for place, number in request["sliders"].items()}
-                whole = self._program(text, file, sliders, [str(one) for one in request["panes"]], flush)
+            with memory_limited(asked.most), surroundings(asked.folder):
+                return self._program(asked, file, flush)
         finally:
-            self.guard.pause()
+            self.guard.stop()
             self.loop = None
-        return whole
 
-    def _program(
-        self, text: str, file: str, sliders: Mapping[str, float], wanted: list[str], flush: Callable[[], None]
-    ) -> bool:
-        caught = Caught()
-        ran = None
-        assert self.loop is not None
-        with caught:
-            made = program.read(text, file, sliders)
-            self.loop.tree = made.tree
-            ran = program.run(made, self.loop.recorder)
-        flush()
-        if self.send.is_forked:
-            os._exit(0)
-        if ran is None:
-            assert caught.error is not None
-            self.send(program.error_data(caught.error, None, file))
-            return True
-        self.loop.over(ran.names)
-        whole = self._tell_end(ran)
-        panes = Panes(ran, trains=self.loop.steps > 0)
-        for name in sorted(wanted, key=lambda one: one != "values"):
-            whole = self._pane(panes, name) and whole
+    def _program(self, asked: Request, file: str, flush: Callable[[], None]) -> bool:
+        made = program.read(asked.text, file)
+        panes: list[str] = [] if made.error is not None else sorted(asked.panes, key=lambda one: one != "values")
+        self.loop = loop = Loop(self.send, self.guard, made, flush)
+        with witnessed(loop):
+            program.run(made)
             flush()
+            if self.send.is_forked:
+                os._exit(0)
+            loop.over()
+            whole = self._tell_end(made)
+            shown = Panes(made, trains=loop.steps > 0)
+            for name in panes:
+                whole = self._pane(shown, name) and whole
+                flush()
         return whole
 
-    def _tell_end(self, ran: Ran) -> bool:
+    def _tell_end(self, made: Program) -> bool:
         """Send the error that ended a program; return whether the process may go on."""
-        error = ran.error
-        if error is None:
-            return True
+        error = made.error
         if isinstance(error, SystemExit):
-            self.send(
-                {"event": "stopped", "reason": "exit", "message": f"the program ended itself: exit({error.code})"}
-            )
-            return True
-        self.send(program.error_data(error, ran.program, ran.program.file))
+            message = f"the program ended itself: exit({error.code})"
+            self.send({"event": "stopped", "reason": "exit", "message": message})
+        elif error is not None:
+            self.send(program.error_data(error, made))
         if isinstance(error, MemoryError):
             self.send({"event": "stopped", "reason": "memory", "message": _SHORT})
         return not isinstance(error, MemoryError)
 
     def _pane(self, panes: Panes, name: str) -> bool:
         caught = Caught()
-        data: Data = {}
         with caught, np.errstate(all="ignore"):
-            data = panes.pane(name)
-        error = caught.error
-        if error is None:
-            self.send({"event": "pane", "name": name, "data": data})
+            self.send({"event": "pane", "name": name, "data": panes.pane(name)})
             return True
+        error = caught.error
+        assert error is not None
         message = str(error) if isinstance(error, errors.GlassgradError) else f"{type(error).__name__}: {error}"
-        told = program.error_data(error, panes.ran.program, panes.file)
-        self.send({"event": "pane", "name": name, "error": {"message": message, "line": told["line"]}})
+        line = program.error_data(error, panes.program)["line"]
+        self.send({"event": "pane", "name": name, "error": {"message": message, "line": line}})
         return isinstance(error, Exception) and not isinstance(error, MemoryError)
 
 
-_SHORT = "the program asked for more memory than the playground gives to one"
-_PATIENCE = 0.5  # seconds
-
-
 @contextmanager
-def redirected(send: limits.Sender) -> Iterator[Callable[[], None]]:
-    """Make output events in the block, and leave the input empty; give a function that sends what is held."""
-    before = sys.stdin, sys.stdout, sys.stderr
-    streams = [limits.Output(send, name) for name in ("stdout", "stderr")]
+def redirected(send: Sender) -> Iterator[Callable[[], None]]:
+    """Make output events in the block; give a function that sends what is held."""
+    streams = [Output(send, name) for name in ("stdout", "stderr")]
 
     def flush() -> None:
         for stream in streams:
-            if not stream.closed:
-                stream.flush()
+            stream.flush()
 
-    sys.stdin, (sys.stdout, sys.stderr) = io.StringIO(), streams
-    try:
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         yield flush
         flush()
-    finally:
-        sys.stdin, sys.stdout, sys.stderr = before
 
 
 @contextmanager
 def surroundings(folder: str) -> Iterator[None]:
     """Put back what a program may change around it: seeds, folder, environment, paths, warnings, loaded modules."""
-    place, environment, paths, floats = Path.cwd(), dict(os.environ), list(sys.path), np.geterr()
-    loaded, arguments = set(sys.modules), sys.argv
-    with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
+    environment, paths, loaded, arguments = dict(os.environ), list(sys.path), set(sys.modules), sys.argv
+    with warnings.catch_warnings(), np.errstate(), chdir("."):
         manual_seed(0)
         random.seed(0)
         np.random.mtrand._rand.seed(0)  # programs that call np.random.rand use it
-        sys.argv = [""]
+        sys.argv, sys.stdin = [""], io.StringIO()
         if folder:
             sys.path.insert(0, folder)
         try:
             yield
         finally:
-            if Path.cwd() != place:
-                os.chdir(place)
             if dict(os.environ) != environment:
                 os.environ.clear()
                 os.environ.update(environment)
             sys.path[:], sys.argv = paths, arguments
-            np.seterr(**floats)
             for name in set(sys.modules) - loaded if folder else ():
                 if str(getattr(sys.modules[name], "__file__", "") or "").startswith(folder):
                     del sys.modules[name]  # the user may change it before the next run
 
 
-def _library() -> dict[str, dict[str, object]]:
+def _library() -> list[tuple[dict[str, object], str, object]]:
     """Return the functions and classes that programs call; one that replaces them spoils the process for the next."""
-    found = {name: vars(sys.modules[name]) for name in _WATCHED if name in sys.modules}
-    return {name: {key: one for key, one in space.items() if _is_code(one)} for name, space in found.items()}
-
-
-def _is_code(value: object) -> bool:
-    return callable(value) or isinstance(value, ModuleType)
-
-
-def _is_same(library: Mapping[str, Mapping[str, object]]) -> bool:
-    return all(
-        vars(sys.modules[name]).get(key) is value for name, space in library.items() for key, value in space.items()
-    )
+    spaces = [vars(sys.modules[name]) for name in _WATCHED.split() if name in sys.modules]
+    found = [(space, name, one) for space in spaces for name, one in space.items()]
+    return [one for one in found if callable(one[2]) or isinstance(one[2], ModuleType)]
 
 
 def main() -> None:

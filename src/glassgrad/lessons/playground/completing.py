@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from glassgrad import errors
-from glassgrad.errors.packages import needed, present
-from glassgrad.ops.core import Array
+from glassgrad.errors.packages import needed
+
+if TYPE_CHECKING:
+    from glassgrad.ops.core import Array
 
 Data = dict[str, object]
 _MOST, _DESCRIBED = 60, 15
 _LONG = 600
 _LOCK = threading.Lock()  # jedi's caches are not made for several threads
-
-
-def is_there() -> bool:
-    """Tell whether names can be completed."""
-    return present("jedi")
 
 
 def complete(text: str, line: int, column: int) -> Data:
@@ -31,44 +30,40 @@ def complete(text: str, line: int, column: int) -> Data:
         >>> [one["name"] for one in found["completions"]]
         ['floor']
     """
-    return _answer("completions", lambda jedi: _completions(jedi, text, line, column))
+    return _answer("completions", text, lambda script: _completions(script, line, column))
 
 
 def signatures(text: str, line: int, column: int) -> Data:
     """Return the signatures of the call around a place, and which of its parameters is being written."""
-    return _answer("signatures", lambda jedi: _signatures(jedi, text, line, column))
+    return _answer("signatures", text, lambda script: _signatures(script, line, column))
 
 
-def _answer(name: str, make: Callable[[Array], list[Data]]) -> Data:
+def _answer(name: str, text: str, make: Callable[[Array], list[Data]]) -> Data:
     try:
         with needed("jedi", "the completions of the playground", extra="playground"):
             import jedi
     except errors.PackageError as error:
         return {name: [], "message": str(error)}
-    with _LOCK:
-        try:
-            return {name: make(jedi)}
-        except (ValueError, RecursionError):  # a place outside of the text, or a text nested too deeply
-            return {name: []}
+    with _LOCK, suppress(ValueError, RecursionError):  # a place outside of the text, or a text nested too deeply
+        return {name: make(jedi.Script(text, environment=jedi.InterpreterEnvironment()))}
+    return {name: []}
 
 
-def _completions(jedi: Array, text: str, line: int, column: int) -> list[Data]:
-    found = jedi.Script(text, environment=jedi.InterpreterEnvironment()).complete(line, column)
+def _completions(script: Array, line: int, column: int) -> list[Data]:
+    found = script.complete(line, column)
     shown = sorted(found, key=lambda one: (one.name.startswith("_"), one.name))[:_MOST]
     return [_described(one, whole=at < _DESCRIBED) for at, one in enumerate(shown)]
 
 
 def _described(one: Array, *, whole: bool) -> Data:
-    signature, told = "", ""
-    if whole:  # reading a docstring takes a millisecond
-        lines = one.docstring().strip()
-        first, _, rest = lines.partition("\n")
-        signature, told = (first, rest) if "(" in first and one.type in {"function", "class"} else ("", lines)
+    lines = one.docstring().strip() if whole else ""  # reading one takes a millisecond
+    first, _, rest = lines.partition("\n")
+    signature, told = (first, rest) if "(" in first and one.type in {"function", "class"} else ("", lines)
     return {"name": one.name, "type": one.type, "signature": signature, "doc": told.strip()[:_LONG]}
 
 
-def _signatures(jedi: Array, text: str, line: int, column: int) -> list[Data]:
-    found: Iterable[Array] = jedi.Script(text, environment=jedi.InterpreterEnvironment()).get_signatures(line, column)
+def _signatures(script: Array, line: int, column: int) -> list[Data]:
+    found: Iterable[Array] = script.get_signatures(line, column)
     return [
         {
             "label": one.to_string(),

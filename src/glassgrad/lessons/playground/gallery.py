@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,28 +85,19 @@ def judged(runner: Runner, name: str, text: str) -> Data:
     """
     if not name.startswith("exercise-"):
         raise errors.PLAYGROUND_EXAMPLE(given=name, known=", ".join(one for one in _examples() if "exercise" in one))
-    number = _found(name).number
-    program = f"from glassgrad.lessons.playground.gallery import judge_here\njudge_here({number}, {text!r})\n"
-    said, stopped = "", ""
-    for event in runner.run(program, [], 0):
-        if event["event"] == "output" and event["stream"] == "stdout":
-            said += str(event["text"])
-        elif event["event"] in {"stopped", "error"}:
-            stopped = str(event["message"])
-    found: Data = {"passed": False, "message": stopped or "the judge said nothing", "hints": []}
-    marked = said.rpartition(_MARK)[2]
-    if not stopped and marked:
-        verdict = json.loads(marked)
-        assert isinstance(verdict, dict)
-        found = verdict
-    return found
+    said: dict[object, str] = {}
+    for event in runner.run(_JUDGE.format(_found(name).number, text), [], 0):
+        said[event.get("stream", event["event"])] = str(event.get("text", event.get("message")))
+    stopped = said.get("stopped", said.get("error"))
+    if stopped is not None:
+        return {"passed": False, "message": stopped, "hints": []}
+    verdict: Data = json.loads(said["stdout"])
+    return verdict
 
 
-_MARK = "\x1e"  # what the learner's program prints comes before it
-
-
-def judge_here(number: int, text: str) -> None:
-    """Judge a text in this process, and print the verdict as JSON."""
-    from glassgrad.lessons.showing import verdict
-
-    sys.stdout.write(f"{_MARK}{json.dumps(verdict(number, text))}")
+_JUDGE = """\
+import contextlib, io, json, sys
+from glassgrad.lessons.showing import verdict
+with contextlib.redirect_stdout(io.StringIO()): found = verdict({}, {!r})
+sys.stdout.write(json.dumps(found))
+"""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import ast
-import base64
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import CodeType, FrameType
-from typing import Self
 
 import numpy as np
 
 from glassgrad.engine.mode import MODE, no_grad
 from glassgrad.engine.tensor import Tensor
-from glassgrad.explanation.recording import Recorder
-from glassgrad.lessons.playground.limits import Guard, Sender
-from glassgrad.lessons.playground.program import Data, rounds_of
+from glassgrad.lessons.limits import Watchdog
+from glassgrad.lessons.playground.events import Sender
+from glassgrad.lessons.playground.program import Data, Program, rounds_of
 from glassgrad.nn.module import Module
 from glassgrad.ops.core import Array
+from glassgrad.report.page.maps import heat
 
 _EVERY = 0.05  # seconds between two events
 _MOST = 8  # values, and samples
@@ -30,36 +28,36 @@ _PLAIN = frozenset({"Linear", "Sequential", "ModuleList", "Tanh", "ReLU", "Sigmo
 """Layers that computing once more changes in nothing: no running statistics, no random numbers."""
 
 
+@contextmanager
+def witnessed(witness: object) -> Iterator[None]:
+    """Let somebody hear of the backward passes and steps in the block, or with None nobody."""
+    before, MODE.witness = MODE.witness, witness
+    try:
+        yield
+    finally:
+        MODE.witness = before
+
+
 class Loop:
     """The engine's witness of a run: it hears of backward passes and of optimizers' steps.
 
     Attributes:
         steps: of optimizers, so far.
-        tree: the program, in which the loop around a step is found.
     """
 
-    def __init__(self, send: Sender, guard: Guard, recorder: Recorder, flush: Callable[[], None]) -> None:
-        self.recorder = recorder
+    def __init__(self, send: Sender, guard: Watchdog, program: Program, flush: Callable[[], None]) -> None:
         self.steps = 0
-        self._send, self._guard, self._flush = send, guard, flush
+        self._send, self._guard, self._program, self._flush = send, guard, program, flush
         self._loss: float | None = None
         self._since: list[tuple[int, float]] = []
         self._last = 0.0
         self._sent = 0
         self._picture: _Picture | None = None
-        self.tree: ast.Module | None = None
         self._place: tuple[CodeType, int] | None = None
         self._total: int | None = None
         self._go = threading.Event()
         self._go.set()
         self._once = False
-
-    def __enter__(self) -> Self:
-        MODE.witness = self
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        MODE.witness = None
 
     def steer(self, order: str, paused: bool) -> None:
         """Pause, go on, or make one step."""
@@ -75,7 +73,8 @@ class Loop:
         """Note the loss; no gradients are asked for."""
         root = roots if isinstance(roots, Tensor) else roots[0]
         if root.numel() == 1 and isinstance(root.array, np.ndarray):
-            self._loss = float(root.array.reshape(()).real)
+            loss = float(root.array.reshape(()).real)
+            self._loss = loss if np.isfinite(loss) else None
         return False
 
     def left(self) -> None:
@@ -91,53 +90,49 @@ class Loop:
             return
         self.steps += 1
         self._locate(sys._getframe(1))
-        if self._loss is not None and np.isfinite(self._loss):
+        if self._loss is not None:
             self._since.append((self.steps, self._loss))
-        self.recorder.end_round()
-        self._guard.alive()
+        self._program.recorder.end_round()
+        self._guard.reset()
         paused = not self._go.is_set()
         if paused or self._once or time.monotonic() - self._last > _EVERY:
-            self._show(vars(sys.modules["__main__"]))
+            self._show()
         if self._once:
             self._once = False
             self._go.clear()
         if not self._go.is_set():
-            self._guard.pause()
+            self._guard.stop()
             self._go.wait()
-            self._guard.alive()
+            self._guard.reset()
 
     def _locate(self, frame: FrameType | None) -> None:
         """Find how many steps the loop around a new place will make."""
-        while frame is not None and frame.f_code.co_filename != self.recorder.file:
+        while frame is not None and frame.f_code.co_filename != self._program.file:
             frame = frame.f_back
-        if frame is None or self.tree is None or self._place == (frame.f_code, frame.f_lasti):
+        if frame is None or self._place == (frame.f_code, frame.f_lasti):
             return
         self._place = frame.f_code, frame.f_lasti
-        rounds = rounds_of(self.tree, frame.f_lineno, {**frame.f_globals, **frame.f_locals})
+        rounds = rounds_of(self._program.tree, frame.f_lineno, {**frame.f_globals, **frame.f_locals})
         self._total = None if rounds is None else self.steps - 1 + rounds
 
-    def over(self, names: dict[str, object]) -> None:
-        """Show the last step of a program that left these variables."""
+    def over(self) -> None:
+        """Show the last step of a program that has ended."""
         if self.steps > self._sent:
-            self._show(names)
+            self._show()
 
     # --- what the page sees -----------------------------------------------------------------------------------
 
-    def _show(self, names: dict[str, object]) -> None:
-        numbers = {
-            name: value
-            for name, value in names.items()
-            if type(value) is float and np.isfinite(value) and not name.startswith("_")
-        }
-        shown = dict(list(numbers.items())[:_MOST])
-        loss = self._loss if self._loss is not None and np.isfinite(self._loss) else None
+    def _show(self) -> None:
+        names = self._program.names
+        plain = [(name, one) for name, one in names.items() if type(one) is float and not name.startswith("_")]
+        shown = dict([(name, one) for name, one in plain if np.isfinite(one)][:_MOST])
         if self._picture is None or not self._picture.fits(names):
             self._picture = _Picture.of(names)
         grid = self._picture.drawn() if self._picture is not None else None
         if samples := _samples(names):
             grid = {**(grid or {}), "samples": samples}
         self._flush()
-        state = {"step": self.steps, "total": self._total, "loss": loss, "values": shown, "grid": grid}
+        state = {"step": self.steps, "total": self._total, "loss": self._loss, "values": shown, "grid": grid}
         self._send({"event": "progress", "loop": {**state, "since": self._since}})
         self._since = []
         self._last, self._sent = time.monotonic(), self.steps
@@ -148,15 +143,12 @@ class _Picture:
 
     def __init__(self, model: Module, points: Array, labels: Array) -> None:
         self.model = model
-        labels = np.zeros(len(points)) if labels is None else labels.reshape(-1)
-        self.points = [
-            [float(x), float(y), float(label)]
-            for (x, y), label in zip(points[:_MOST_POINTS], labels[:_MOST_POINTS], strict=True)
-        ]
         low, high = points.min(axis=0), points.max(axis=0)
-        self.low, self.high = low - (high - low) / 4, high + (high - low) / 4
-        across = np.linspace(self.low[0], self.high[0], _CELLS)
-        down = np.linspace(self.high[1], self.low[1], _CELLS)
+        low, high = low - (high - low) / 4, high + (high - low) / 4
+        marks = np.zeros(len(points)) if labels is None else labels.reshape(-1)
+        shown = np.column_stack([points, marks])[:_MOST_POINTS]
+        self.place: Data = {"low": low.tolist(), "high": high.tolist(), "points": shown.tolist()}
+        across, down = np.linspace(low[0], high[0], _CELLS), np.linspace(high[1], low[1], _CELLS)
         self.plane = np.stack(np.meshgrid(across, down), axis=-1).reshape(-1, 2).astype(np.float32)
 
     @classmethod
@@ -178,19 +170,12 @@ class _Picture:
     def drawn(self) -> Data | None:
         """Return the output on a grid: the only one, or the second of two less the first."""
         result: Array = None
-        before, MODE.witness = MODE.witness, None
-        try:
-            with suppress(Exception), no_grad():
-                result = self.model(Tensor(self.plane)).numpy()
-        finally:
-            MODE.witness = before
+        with witnessed(None), suppress(Exception), no_grad():
+            result = self.model(Tensor(self.plane)).numpy()
         if result is None or result.size not in {len(self.plane), 2 * len(self.plane)}:
             return None
-        cells = result.reshape(len(self.plane), -1)
-        one = cells[:, 0] if cells.shape[1] == 1 else cells[:, 1] - cells[:, 0]
-        data = base64.b64encode(np.ascontiguousarray(one, "<f4").tobytes()).decode()
-        place: Data = {"low": self.low.tolist(), "high": self.high.tolist(), "points": self.points}
-        return {"rows": _CELLS, "columns": _CELLS, "data": data, **place}
+        cells = result.reshape(_CELLS, _CELLS, -1)
+        return {**heat(cells[..., -1] if cells.shape[-1] == 1 else cells[..., 1] - cells[..., 0]), **self.place}
 
 
 def _samples(names: Mapping[str, object]) -> list[str]:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from glassgrad import errors
 from glassgrad._version import __version__
-from glassgrad.base.drawing.frame import framed_page
-from glassgrad.data.atomic import write_atomically
 from glassgrad.lessons.notebook import notebook
 from glassgrad.lessons.playground import gallery
+from glassgrad.lessons.playground.events import PANES
 from glassgrad.lessons.playground.runner import Event, Runner
-from glassgrad.lessons.program import CODE, PROSE, Cell, Program
+from glassgrad.lessons.program import CODE, Cell, Program
+from glassgrad.lessons.writing import lesson_notebook
 
 PAGE = Path(__file__).parent / "page"
-PANES = ("values", "graph", "backward", "derivation", "check", "kernels", "cost", "doctor")
+_PARTS = ("formulas.js", "playground.js", "playground.css")
 
 
 def kept() -> Path:
@@ -45,6 +45,8 @@ def save(text: str, file: Path | None) -> Path:
     Raises:
         InputError: the file cannot be written.
     """
+    from glassgrad.data.atomic import write_atomically
+
     path = kept() if file is None else file
     try:
         if file is None:
@@ -82,33 +84,16 @@ def as_notebook(text: str) -> str:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return notebook([Cell(CODE, text, 1)])
-    told = ast.get_docstring(tree)
-    whole = _Text(text if told else f'"""A program from the playground."""\n{text}')
-    head = f"# {whole.title}" + (f"\n\n{whole.summary}" if whole.summary else "")
-    return notebook([Cell(PROSE, head, 1), *whole.cells])
-
-
-class _Text(Program):
-    """A program that is no file."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(Path("00_playground.py"))
-        vars(self)["text"] = text
+    whole = Program(Path("00_playground.py"))
+    told = text if ast.get_docstring(tree) else f'"""A program from the playground."""\n{text}'
+    vars(whole).update(written=told, text=told)  # no file has it
+    return lesson_notebook(whole)
 
 
 def recording(text: str, events: Iterable[Event]) -> dict[str, object]:
-    """Gather the events of a run for a page that shows them without running anything."""
-    panes: dict[str, object] = {}
-    output = ""
-    more: dict[str, object] = {}
-    for event in events:
-        if event["event"] == "pane" and "data" in event:
-            panes[str(event["name"])] = event["data"]
-        elif event["event"] == "output":
-            output += str(event["text"])
-        elif event["event"] in {"error", "stopped"}:
-            more[str(event["event"])] = event
-    return {"text": text, "panes": panes, "output": output, "version": __version__, **more}
+    """Return what a page needs that shows a run without running anything; a loop is shown by what it leaves."""
+    told = [event for event in events if event["event"] in {"output", "error", "pane", "stopped"}]
+    return {"text": text, "version": __version__, "events": told}
 
 
 def as_page(data: dict[str, object]) -> str:
@@ -117,8 +102,10 @@ def as_page(data: dict[str, object]) -> str:
     Raises:
         InputError: the page was not built.
     """
+    from glassgrad.base.drawing.frame import framed_page
+
     try:
-        script, style = ((PAGE / f"playground.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+        formulas, script, style = ((PAGE / name).read_text(encoding="utf-8") for name in _PARTS)
     except OSError as error:
         raise errors.PLAYGROUND_FILE(path=PAGE / "playground.html", reason=error.strerror or error) from None
-    return framed_page("glassgrad playground", data, script, style, styles=True)
+    return framed_page("glassgrad playground", data, formulas + script, style, styles=True)

@@ -8,35 +8,28 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
+from functools import partial
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import parse_qs
 
 from glassgrad import errors
 from glassgrad._version import __version__
 from glassgrad.base.local_server import LocalHandler, LocalServer
-from glassgrad.lessons.playground import completing, gallery, limits, saving
+from glassgrad.lessons.playground import completing, gallery, saving
+from glassgrad.lessons.playground.events import BYTES, SECONDS
 from glassgrad.lessons.playground.runner import Runner
 
-PAGE = Path(__file__).parent / "page"
-MOST_SENT = 1 << 20
-"""Bytes of a request; no program of a person is as long."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self' data:; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".woff2": "font/woff2",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 
 Data = dict[str, object]
+T = TypeVar("T")
 
 
 class Server(LocalServer):
@@ -53,12 +46,7 @@ class Server(LocalServer):
     """
 
     def __init__(
-        self,
-        file: Path | None = None,
-        port: int = 0,
-        example: str = "",
-        seconds: float = limits.SECONDS,
-        most: int = limits.BYTES,
+        self, file: Path | None = None, port: int = 0, example: str = "", seconds: float = SECONDS, most: int = BYTES
     ) -> None:
         self.file = file
         saving.opened(file)  # refuse a file that cannot be read before serving
@@ -82,26 +70,11 @@ class Server(LocalServer):
         """Return the text to begin with, and the examples."""
         text = saving.opened(self.file) if self.first is None else self.first
         name = None if self.file is None else self.file.name
-        return {
-            "text": text,
-            "file": name,
-            "examples": gallery.listed(),
-            "version": __version__,
-            "exercise": None,
-            "completion": completing.is_there(),
-        }
-
-    def steer(self, order: str, *, paused: bool = False) -> Data:
-        """Stop the running program, or steer its loop."""
-        if order == "stop":
-            self.runner.stop()
-        else:
-            self.runner.steer(order, paused=paused)
-        return {}
+        return {"text": text, "file": name, "examples": gallery.listed(), "version": __version__}
 
     def save(self, given: Mapping[str, object]) -> Data:
         """Write the text to its file."""
-        self._latest = text = _text(given)
+        self._latest = text = _asked(given, "text", str)
         with self._keeping:  # two writers of one file would take each other's temporary file away
             path = saving.save(text, self.file)
         self.first = None
@@ -109,22 +82,13 @@ class Server(LocalServer):
 
     def run(self, given: Mapping[str, object], wanted: Callable[[], bool]) -> Generator[Data]:
         """Keep the text and run it."""
-        text, panes, sliders = _text(given), given.get("panes", ["values"]), given.get("sliders", {})
-        if not isinstance(panes, list) or not isinstance(sliders, dict):
-            raise errors.PLAYGROUND_REQUEST(what="panes is a list, and sliders an object")
-        number = given.get("run", 0)
-        events = self.runner.run(
-            text,
-            [str(one) for one in panes],
-            number if isinstance(number, int) else 0,
-            {str(place): float(value) for place, value in sliders.items() if isinstance(value, int | float)},
-            self.file,
-            wanted,
-        )
+        given = {"panes": ["values"], "run": 0, **given}
+        text, number = _asked(given, "text", str), _asked(given, "run", int)
+        panes = [str(one) for one in _asked(given, "panes", list)]
         self._latest = text
-        # Beside the run: writing to a disk takes as long as a small program.
-        threading.Thread(target=self._keep, daemon=True).start()
-        with closing(events):
+        with closing(self.runner.run(text, panes, number, self.file, wanted)) as events:
+            # Beside the run: writing to a disk takes as long as a small program.
+            threading.Thread(target=self._keep, daemon=True).start()
             yield from events
 
     def _keep(self) -> None:
@@ -132,18 +96,11 @@ class Server(LocalServer):
             saving.save(self._latest, None)
 
 
-def _text(given: Mapping[str, object]) -> str:
-    text = given.get("text")
-    if not isinstance(text, str):
-        raise errors.PLAYGROUND_REQUEST(what="text is the program")
-    return text
-
-
-def _place(given: Mapping[str, object]) -> tuple[str, int, int]:
-    line, column = given.get("line"), given.get("column")
-    if not isinstance(line, int) or not isinstance(column, int):
-        raise errors.PLAYGROUND_REQUEST(what="line and column are whole numbers")
-    return _text(given), line, column
+def _asked(given: Mapping[str, object], name: str, kind: type[T]) -> T:
+    value = given.get(name)
+    if not isinstance(value, kind):
+        raise errors.PLAYGROUND_REQUEST(what=f"{name} is a {kind.__name__}")
+    return value
 
 
 class _Handler(LocalHandler):
@@ -155,103 +112,76 @@ class _Handler(LocalHandler):
         """Tell whether a request is for this host and has the token; refuse it otherwise."""
         if not self.is_for_here():
             self.refuse(HTTPStatus.FORBIDDEN)
-            return False
-        if not self.has_token(self.headers.get("X-Token", ""), self._cookie()):
+        elif not self.has_token(self.headers.get("X-Token", ""), self._cookie()):
             self.refuse(HTTPStatus.NOT_FOUND)
-            return False
-        return True
+        else:
+            return True
+        return False
 
     def _cookie(self) -> str:
-        try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
-        except CookieError:
-            return ""
-        return "" if found is None else found.value
+        with suppress(CookieError, KeyError):
+            return SimpleCookie(self.headers.get("Cookie", ""))[self.server.cookie].value
+        return ""
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def get(self) -> None:
         """Send a file of the page, the state, or an example."""
         path, _, query = self.path.partition("?")
-        given = parse_qs(query)
-        if path == "/" and self.is_for_here() and self.has_token(given.get("token", [""])[0]):
-            self._enter()
+        token, name = (parse_qs(query).get(key, [""])[0] for key in ("token", "name"))
+        if path == "/" and self.is_for_here() and self.has_token(token):
+            # The browser gets its cookie, and an address without the token.
+            cookie = f"{self.server.cookie}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
+            self.send(HTTPStatus.SEE_OTHER, "text/plain", b"", {"Set-Cookie": cookie, "Location": "/"})
         elif not self._is_known():
             return
         elif path == "/api/state":
             self._answer(self.server.state)
         elif path == "/api/example":
-            self._answer(lambda: gallery.example(given.get("name", [""])[0]))
+            self._answer(lambda: gallery.example(name))
         else:
-            self._file("playground.html" if path == "/" else path.removeprefix("/"))
+            self._file(saving.PAGE / ("playground.html" if path == "/" else path.removeprefix("/")))
 
-    def _enter(self) -> None:
-        """Give the browser its cookie, and an address without the token."""
-        cookie = f"{self.server.cookie}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
-        self.send(HTTPStatus.SEE_OTHER, "text/plain; charset=utf-8", b"", {"Set-Cookie": cookie, "Location": "/"})
-
-    def _file(self, name: str) -> None:
-        path = PAGE / name
-        if path.suffix not in _TYPES or path.parent != PAGE or not path.is_file():
+    def _file(self, path: Path) -> None:
+        if path.suffix not in _TYPES or path.parent != saving.PAGE or not path.is_file():
             self.refuse(HTTPStatus.NOT_FOUND)
-            return
-        self.send(HTTPStatus.OK, _TYPES[path.suffix], path.read_bytes())
+        else:
+            self.send(HTTPStatus.OK, f"{_TYPES[path.suffix]}; charset=utf-8", path.read_bytes())
 
     # --- doing ------------------------------------------------------------------------------------------------------
 
     def post(self) -> None:
         """Run, steer, complete, judge, save or export."""
-        given = self._given()
+        given = self.given() if self._is_known() else None
         if given is None:
             return
         server, runner = self.server, self.server.runner
-        actions: dict[str, Callable[[], Data]] = {
-            "stop": lambda: server.steer("stop"),
-            "pause": lambda: server.steer("pause", paused=bool(given.get("paused"))),
-            "step": lambda: server.steer("step"),
+        text = partial(_asked, given, "text", str)
+
+        def place() -> tuple[str, int, int]:
+            return text(), _asked(given, "line", int), _asked(given, "column", int)
+
+        actions: dict[str, Callable[[], object]] = {
+            "run": lambda: self._stream(given),
+            "stop": runner.stop,
+            "pause": lambda: runner.steer("pause", paused=bool(given.get("paused"))),
+            "step": lambda: runner.steer("step"),
             "save": lambda: server.save(given),
-            "complete": lambda: completing.complete(*_place(given)),
-            "signature": lambda: completing.signatures(*_place(given)),
-            "judge": lambda: gallery.judged(runner, str(given.get("exercise", "")), _text(given)),
+            "complete": lambda: completing.complete(*place()),
+            "signature": lambda: completing.signatures(*place()),
+            "judge": lambda: gallery.judged(runner, str(given.get("exercise", "")), text()),
+            "export": lambda: self._export(given),
         }
         name = self.path.removeprefix("/api/")
-        if name == "run":
-            self._stream(given)
-        elif name == "export":
-            self._export(given)
-        elif name in actions:
-            self._answer(actions[name])
+        if name in actions:
+            self._answer(actions[name], own=name in {"run", "export"})
         else:
             self.refuse(HTTPStatus.NOT_FOUND)
-
-    def _given(self) -> Mapping[str, object] | None:
-        """Return the request's body; None if the request is refused."""
-        length = self.headers.get("Content-Length", "")
-        if not self._is_known():
-            return None
-        if not self.is_from_page():
-            self.refuse(HTTPStatus.FORBIDDEN)
-        elif not (length.isascii() and length.isdigit()):
-            self.refuse(HTTPStatus.LENGTH_REQUIRED)
-        elif len(length) > len(str(MOST_SENT)) or int(length) > MOST_SENT:
-            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        else:
-            given: object = None
-            with suppress(ValueError, RecursionError):
-                given = json.loads(self.rfile.read(int(length)))
-            if isinstance(given, dict):
-                return given
-            self.refuse(HTTPStatus.BAD_REQUEST)
-        return None
 
     def _stream(self, given: Mapping[str, object]) -> None:
         """Send the events of a run, each as soon as it is there."""
         with closing(self.server.run(given, self._is_there)) as events:
-            try:
-                first = next(events)
-            except errors.GlassgradError as error:
-                self._send_json(HTTPStatus.BAD_REQUEST, {"message": str(error)})
-                return
+            first = next(events)  # or it cannot be run, and this is told
             self.head(HTTPStatus.OK, {"Content-Type": "application/x-ndjson", "Transfer-Encoding": "chunked"})
             self._chunk(first)
             for event in events:
@@ -272,27 +202,21 @@ class _Handler(LocalHandler):
         self.wfile.flush()
 
     def _export(self, given: Mapping[str, object]) -> None:
-        try:
-            panes = given.get("panes")
-            wanted = [str(one) for one in panes] if isinstance(panes, list) else saving.PANES
-            kind, content = saving.exported(_text(given), str(given.get("format", "")), self.server.runner, wanted)
-        except errors.GlassgradError as error:
-            self._send_json(HTTPStatus.BAD_REQUEST, {"message": str(error)})
-            return
+        text, kind = _asked(given, "text", str), str(given.get("format", ""))
+        kind, content = saving.exported(text, kind, self.server.runner)
         self.send(HTTPStatus.OK, kind, content, {"Content-Disposition": "attachment"})
-
-    def _answer(self, make: Callable[[], Data]) -> None:
-        try:
-            found = make()
-        except errors.GlassgradError as error:
-            self._send_json(HTTPStatus.BAD_REQUEST, {"message": str(error)})
-            return
-        self._send_json(HTTPStatus.OK, found)
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
-    def _send_json(self, status: HTTPStatus, data: Data) -> None:
-        self.send(status, "application/json", json.dumps(data).encode())
+    def _answer(self, make: Callable[[], object], *, own: bool = False) -> None:
+        """Send what a function returns, unless it sends its own answer, or why there is nothing to send."""
+        status = HTTPStatus.OK
+        try:
+            found = make()
+        except errors.GlassgradError as error:
+            status, found, own = HTTPStatus.BAD_REQUEST, {"message": str(error)}, False
+        if not own:
+            self.send(status, "application/json", json.dumps(found or {}).encode())
 
     def head(self, status: HTTPStatus, own: Mapping[str, str]) -> None:
         """Send the head of an answer, with the page's policy."""

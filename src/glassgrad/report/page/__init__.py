@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from glassgrad.base.drawing.frame import framed_page
-
 FOLDER = Path(__file__).parent
 
 
 def html_page(title: str, data: Mapping[str, Any], *, live: bool = False) -> str:
     """Return a page about runs; a `live` one may request more from its server."""
+    from glassgrad.base.drawing.frame import framed_page
+
     return framed_page(title, data, built("page.js"), built("page.css"), live=live)
 
 

@@ -68,13 +68,10 @@ class _Handler(LocalHandler):
 
     def post(self) -> None:
         """Ask the run to stop."""
-        self.close_connection = True  # the body is not read
         place = self._place()
-        if place is None:
+        if place is None or self.given() is None:
             return
-        if not self.is_from_page():
-            self.refuse(HTTPStatus.FORBIDDEN)
-        elif place != "stop":
+        if place != "stop":
             self.refuse(HTTPStatus.NOT_FOUND)
         else:
             self._answer("application/json", self._stop)

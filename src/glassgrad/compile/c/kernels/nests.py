@@ -30,6 +30,8 @@ BLOCK = 128  # terms that are added before their sum is added to the total
 _KEEP_COST = 12  # more expensive values are kept for the next pass
 _LONG = 88  # characters of an expression that stays in one line
 _SHARED = 1 << 16  # points of a nest whose outermost loop threads share
+_COLUMNS, _BLOCKS = 64, 4  # the fewest columns that a thread takes, and the most blocks of them
+_OWN = 1 << 12  # elements of scratch memory that each turn of a shared loop may have of its own
 _COUNTERS = "ijklmn"
 
 
@@ -59,6 +61,8 @@ class NestWriter:
         self.levels = [_Level(set())]
         self.counters: dict[Axis, str] = {}
         self.axis = vector_axis(nest)
+        self.bounds: dict[Axis, tuple[str, str]] = {}  # of loops over a part of an axis
+        self.kept_apart = True  # whether all scratch memory varies along the vector axis
         self.lanes = bool(nest.inner) and self.axis in nest.outer
         self.finished = 0  # the level from which on the results of reductions are known
         self.done: dict[Expr, C] = {}  # reduced and kept values, as elements of arrays
@@ -71,23 +75,48 @@ class NestWriter:
     def lines(self) -> list[str]:
         """Return the body of the kernel."""
         outer = [axis for axis in self.nest.outer if not (self.lanes and axis == self.axis)]
-        with self._loops(outer):
+        with ExitStack() as stack:
+            if self.axis is not None and self._in_columns():
+                step = max(_COLUMNS, -(-self.nest.extents[self.axis] // _BLOCKS))
+                self.bounds[self.axis] = stack.enter_context(self._blocks(self.axis, [], step))
+            stack.enter_context(self._loops(outer))
             self._write_passes()
         lines = self.levels[0].lines
-        if outer and self._may_be_shared():
+        first = next((at for at, line in enumerate(lines) if line.startswith("for ")), 0)
+        if (outer or self.bounds) and self._long() and self._apart(lines, first):
             simd = "simd" if len(outer) == 1 and not self.nest.inner else ""
-            lines.insert(next(at for at, line in enumerate(lines) if line.startswith("for ")), f"GG_SHARED({simd})")
+            lines.insert(first, f"GG_SHARED({simd})")
         return lines
 
-    def _may_be_shared(self) -> bool:
-        """Tell whether threads may share the outermost loop: it is long, and turns write to places of their own."""
-        points = math.prod(self.nest.extents[axis] for axis in (*self.nest.outer, *self.nest.inner))
-        return points >= _SHARED and not self.rooms and not any(store.access.computed for store in self.nest.stores)
+    def _long(self) -> bool:
+        """Tell whether threads may share the outermost loop: it is long, and turns write to places that are known."""
+        return self.nest.points >= _SHARED and not any(store.access.computed for store in self.nest.stores)
+
+    def _in_columns(self) -> bool:
+        """Tell whether the outermost loop is one over blocks of columns, because sums of columns need it to be shared.
+
+        Then each turn writes to columns of its own, also of scratch memory.
+        """
+        wide = self.lanes and self.nest.extents[self.axis or 0] >= 2 * _COLUMNS
+        writes = [store.access.index.axes for store in self.nest.stores]
+        writes += [one.value.axes for one in self.nest.reductions]
+        return wide and self._long() and all(self.axis in axes for axes in writes)
+
+    def _apart(self, lines: list[str], first: int) -> bool:
+        """Give each turn of the outermost loop scratch memory of its own if it needs little; tell whether it has."""
+        if self.bounds:
+            return self.kept_apart
+        if sum(room.elements for room in self.rooms) <= _OWN:
+            lines[first + 1 : first + 1] = [
+                f"    {TYPES[room.kind]} {room.name}[{self.sizes.text(room.elements)}];" for room in self.rooms
+            ]
+            self.rooms = []
+        return not self.rooms
 
     # --- loops -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def _loop(self, axis: Axis, low: str = "0", high: str = "", pragma: str = "") -> Iterator[None]:
+    def _loop(self, axis: Axis, bounds: tuple[str, str] | None = None, pragma: str = "") -> Iterator[None]:
         name = self.counters.get(axis) or next(
             one for one in (*_COUNTERS, *(f"at{number}" for number in range(99))) if one not in self.counters.values()
         )
@@ -95,8 +124,8 @@ class NestWriter:
         self.levels.append(_Level(self.levels[-1].axes | {axis}))
         yield
         inside = self.levels.pop()
-        stop = high or self.sizes.text(self.nest.extents[axis])
-        head = f"for (ptrdiff_t {name} = {low}; {name} < {stop}; {name}++) {{"
+        low, high = bounds or self.bounds.get(axis) or ("0", self.sizes.text(self.nest.extents[axis]))
+        head = f"for (ptrdiff_t {name} = {low}; {name} < {high}; {name}++) {{"
         self.here.extend([*([pragma] if pragma else []), head, *(f"    {line}" for line in inside.lines), "}"])
 
     @contextmanager
@@ -107,16 +136,16 @@ class NestWriter:
             yield
 
     @contextmanager
-    def _blocks(self, axis: Axis, inside: list[str]) -> Iterator[tuple[str, str]]:
+    def _blocks(self, axis: Axis, inside: list[str], step: int = BLOCK) -> Iterator[tuple[str, str]]:
         """Open a loop over blocks of an axis; yield the bounds of a block. `inside` begins each block."""
         name = self._fresh("block")
         stop = self.sizes.text(self.nest.extents[axis])
         self.levels.append(_Level(set(self.levels[-1].axes), list(inside)))
         end = self._fresh("end")
-        self.here.append(f"const ptrdiff_t {end} = {name} + {BLOCK} < {stop} ? {name} + {BLOCK} : {stop};")
+        self.here.append(f"const ptrdiff_t {end} = {name} + {step} < {stop} ? {name} + {step} : {stop};")
         yield name, end
         block = self.levels.pop()
-        head = f"for (ptrdiff_t {name} = 0; {name} < {stop}; {name} += {BLOCK}) {{"
+        head = f"for (ptrdiff_t {name} = 0; {name} < {stop}; {name} += {step}) {{"
         self.here.extend([head, *(f"    {line}" for line in block.lines), "}"])
 
     @property
@@ -249,17 +278,16 @@ class NestWriter:
             sums = all(one.how == "add" and is_float(one.value.kind) for one in reductions)
             blocks = bool(reductions) and sums and self.nest.extents[axis] > 2 * BLOCK
             parts = bool(reductions) and sums and (blocks or bool(others))
-            pragma = f"GG_SIMD_SUM({', '.join(self._part(name) if parts else name for name in names)})"
-            pragma = pragma if reductions and sums else ""
             inner = [self._part(name) if parts else name for name in names]
+            pragma = f"GG_SIMD_SUM({', '.join(inner)})" if reductions and sums else ""
             begin = [f"{TYPES[one.value.kind]} {part} = 0;" for one, part in zip(reductions, inner, strict=True)]
             with self._loops(others), ExitStack() as stack:
-                low, high = "0", ""
+                bounds = None
                 if blocks:
-                    low, high = stack.enter_context(self._blocks(axis, begin))
+                    bounds = stack.enter_context(self._blocks(axis, begin))
                 elif parts:
                     self.here.extend(begin)
-                with self._loop(axis, low, high, pragma):
+                with self._loop(axis, bounds, pragma):
                     self._point(reductions, inner, stores)
                 if parts:
                     self.here.extend(f"{name} += {part};" for name, part in zip(names, inner, strict=True))
@@ -302,9 +330,10 @@ class NestWriter:
                 return [f"{name} = {name} {'&' if one.how == 'and' else '|'} {value.at(ATOM)};"]
         if position is not None:
             return self._better(one, name, value, position)
+        if one.how in {"maximum", "minimum"} and is_float(kind):  # one after the other: a prediction is the fastest
+            new, sign = self._named(one.value, value).text, ">" if one.how == "maximum" else "<"
+            return [f"{name} = {new} {sign} {name} || {new} != {new} ? {new} : {name};"]
         args = [C(name), value]
-        if one.how in {"maximum", "minimum"} and is_float(kind):
-            return [f"{name} = {self.helpers.extreme(one.how, kind)}({value.text}, {name});"]
         return [f"{name} = {written(one.how, args, (kind, kind), kind, None, self.helpers).text};"]
 
     def _better(self, one: Reduction, name: str, value: C, position: str) -> list[str]:
@@ -343,11 +372,11 @@ class NestWriter:
         blocks = bool(wide) and sums and self.nest.extents[last] > 2 * BLOCK
         parts = [self._array(one, axis, "part") for one in wide] if blocks else names
         with self._loops(others), ExitStack() as stack:
-            low, high = "0", ""
+            bounds = None
             if blocks:
-                low, high = stack.enter_context(self._blocks(last, []))
+                bounds = stack.enter_context(self._blocks(last, []))
                 self._clear(axis, parts, starts)
-            with self._loop(last, low, high):
+            with self._loop(last, bounds):
                 self._point(narrow, own, [])
                 if wide or stores:
                     with self._loop(axis):
@@ -427,6 +456,7 @@ class NestWriter:
                 axes = [axis for axis in self.nest.inner if axis in expr.axes]
                 if self.lanes and self.axis in expr.axes and self.axis is not None:
                     axes.append(self.axis)
+                self.kept_apart &= self.axis in axes
                 name = self._fresh("kept")
                 self.rooms.append(Room(name, expr.kind, math.prod(self.nest.extents[axis] for axis in axes)))
                 self.started[expr] = C(f"{name}[{self._flat(axes)}]")

@@ -93,10 +93,7 @@ class NestWriter:
         return self.nest.points >= _SHARED and not any(store.access.computed for store in self.nest.stores)
 
     def _in_columns(self) -> bool:
-        """Tell whether the outermost loop is one over blocks of columns, because sums of columns need it to be shared.
-
-        Then each turn writes to columns of its own, also of scratch memory.
-        """
+        """Tell whether threads take blocks of columns: sums of columns, each with scratch memory of its own."""
         wide = self.lanes and self.nest.extents[self.axis or 0] >= 2 * _COLUMNS
         writes = [store.access.index.axes for store in self.nest.stores]
         writes += [one.value.axes for one in self.nest.reductions]
@@ -107,10 +104,8 @@ class NestWriter:
         if self.bounds:
             return self.kept_apart
         if sum(room.elements for room in self.rooms) <= _OWN:
-            lines[first + 1 : first + 1] = [
-                f"    {TYPES[room.kind]} {room.name}[{self.sizes.text(room.elements)}];" for room in self.rooms
-            ]
-            self.rooms = []
+            own = [f"    {TYPES[one.kind]} {one.name}[{self.sizes.text(one.elements)}];" for one in self.rooms]
+            lines[first + 1 : first + 1], self.rooms = own, []
         return not self.rooms
 
     # --- loops -----------------------------------------------------------------------------------------
@@ -176,9 +171,12 @@ class NestWriter:
         safe = expr.op != "load" or self._may_be_inside(expr)
         if alone and safe and len(text.text) <= _LONG:
             return text
-        name = C(self._fresh("t"))
-        self.levels[number].lines.append(f"const {TYPES[expr.kind]} {name.text} = {text.text};")
-        self.levels[number].known[expr] = name
+        return self._with_name(expr, text.text, self.levels[number])
+
+    def _with_name(self, expr: Expr, text: str, level: _Level) -> C:
+        """Give a value a name inside one loop."""
+        level.known[expr] = name = C(self._fresh("t"))
+        level.lines.append(f"const {TYPES[expr.kind]} {name.text} = {text};")
         return name
 
     def _level_of(self, expr: Expr) -> int:
@@ -201,11 +199,7 @@ class NestWriter:
     def _named(self, expr: Expr, text: C) -> C:
         if text.level == ATOM and (text.text.isidentifier() or expr.op in {"const", "load"}):
             return text
-        level = self.levels[self._level_of(expr)]
-        name = C(self._fresh("t"))
-        level.lines.append(f"const {TYPES[expr.kind]} {name.text} = {text.text};")
-        level.known[expr] = name
-        return name
+        return self._with_name(expr, text.text, self.levels[self._level_of(expr)])
 
     def _may_be_inside(self, expr: Expr) -> bool:
         """Tell whether a load may stand inside of an expression.
@@ -282,10 +276,8 @@ class NestWriter:
             pragma = f"GG_SIMD_SUM({', '.join(inner)})" if reductions and sums else ""
             begin = [f"{TYPES[one.value.kind]} {part} = 0;" for one, part in zip(reductions, inner, strict=True)]
             with self._loops(others), ExitStack() as stack:
-                bounds = None
-                if blocks:
-                    bounds = stack.enter_context(self._blocks(axis, begin))
-                elif parts:
+                bounds = stack.enter_context(self._blocks(axis, begin)) if blocks else None
+                if parts and not blocks:
                     self.here.extend(begin)
                 with self._loop(axis, bounds, pragma):
                     self._point(reductions, inner, stores)
@@ -333,8 +325,7 @@ class NestWriter:
         if one.how in {"maximum", "minimum"} and is_float(kind):  # one after the other: a prediction is the fastest
             new, sign = self._named(one.value, value).text, ">" if one.how == "maximum" else "<"
             return [f"{name} = {new} {sign} {name} || {new} != {new} ? {new} : {name};"]
-        args = [C(name), value]
-        return [f"{name} = {written(one.how, args, (kind, kind), kind, None, self.helpers).text};"]
+        return [f"{name} = {written(one.how, [C(name), value], (kind, kind), kind, None, self.helpers).text};"]
 
     def _better(self, one: Reduction, name: str, value: C, position: str) -> list[str]:
         """Return the lines that keep the first largest (or smallest) value and its place; the first NaN wins."""
@@ -372,9 +363,8 @@ class NestWriter:
         blocks = bool(wide) and sums and self.nest.extents[last] > 2 * BLOCK
         parts = [self._array(one, axis, "part") for one in wide] if blocks else names
         with self._loops(others), ExitStack() as stack:
-            bounds = None
+            bounds = stack.enter_context(self._blocks(last, [])) if blocks else None
             if blocks:
-                bounds = stack.enter_context(self._blocks(last, []))
                 self._clear(axis, parts, starts)
             with self._loop(last, bounds):
                 self._point(narrow, own, [])
@@ -450,9 +440,14 @@ class NestWriter:
         for expr in now:
             covered = any(expr in operands(other) and other in self.started for other in now)
             costly = expr.cost >= _KEEP_COST and expr.op not in {"const", "counter", "load", "reduced"}
-            if expr in self.done:
-                continue
-            if expr in after and costly and expr.axes & inner and not covered and self.uses[expr] > 1:
+            if (
+                expr not in self.done
+                and expr in after
+                and costly
+                and expr.axes & inner
+                and not covered
+                and self.uses[expr] > 1
+            ):
                 axes = [axis for axis in self.nest.inner if axis in expr.axes]
                 if self.lanes and self.axis in expr.axes and self.axis is not None:
                     axes.append(self.axis)
@@ -467,11 +462,8 @@ class NestWriter:
         for axis in reversed(axes):
             terms.append((axis, stride))
             stride *= self.nest.extents[axis]
-        names = dict(self.counters)
-        free = (one for one in _COUNTERS if one not in names.values())
-        for axis in self.nest.inner:
-            if axis not in names:
-                names[axis] = self.counters[axis] = next(free)
+        free = [one for one in _COUNTERS if one not in self.counters.values()]
+        self.counters.update(zip([axis for axis in self.nest.inner if axis not in self.counters], free, strict=False))
         return self.index(Index(0, tuple(sorted(terms))))
 
     def _write_kept(self) -> None:
@@ -479,10 +471,8 @@ class NestWriter:
         for expr, place in self.started.items():
             level = self.levels[-1]
             if expr.axes <= level.axes and not any(expr in one.known for one in self.levels):
-                name = self._fresh("t")
-                text = self._text(expr).text
-                level.lines += [f"const {TYPES[expr.kind]} {name} = {text};", f"{place.text} = {name};"]
-                level.known[expr] = C(name)
+                name = self._with_name(expr, self._text(expr).text, level)
+                level.lines.append(f"{place.text} = {name.text};")
 
     # --- stores ---------------------------------------------------------------------------------------
 

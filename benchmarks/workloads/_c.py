@@ -72,11 +72,12 @@ def _compiled(step, data, compiler, blas):
         arrays = [np.stack([batch[at].numpy() for batch in data]) for at in range(len(data[0]))]
         (folder / "loop.c").write_text(_loop(arrays, len(data)), encoding="utf-8")
         extra = ["-DGG_USE_CBLAS", "-lopenblas"] if blas else []
-        # Where OpenBLAS has threads of its own, two pools would wait for each other.
-        threads = ["-fopenmp"] if compiler == "gcc" and not blas and os.environ.get("OMP_NUM_THREADS") != "1" else []
+        threads = ["-fopenmp"] if compiler == "gcc" and os.environ.get("OMP_NUM_THREADS") != "1" else []
         command = [compiler, *FLAGS, *threads, "-shared", "-fPIC", "-o", "step.so", "loop.c", "step.c", *extra, "-lm"]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
         library = ctypes.CDLL(str(folder / "step.so"))
+        if blas:
+            library.openblas_set_num_threads(1)  # the threads of the step share its products
         for at, array in enumerate(arrays):
             ctypes.memmove(
                 ctypes.addressof(ctypes.c_char.in_dll(library, f"given{at}")), array.ctypes.data, array.nbytes

@@ -67,6 +67,13 @@ def images():
     return training(model, optim.Adam(model.parameters(), lr=0.01)), _rows((8, 2, 11, 11), 4)
 
 
+def wide():
+    """Rows and columns enough for threads to share products, their strips, loops, and sums of columns."""
+    model = nn.Sequential(nn.Linear(64, 130), nn.GELU(), nn.LayerNorm(130), nn.Linear(130, 9))
+    step = training(model, optim.Adam(model.parameters(), lr=0.01))
+    return step, _rows((520, 64), 9)
+
+
 def tiles(dtype=np.float32):
     """3x3 windows between a dozen channels are computed by tiles; these sizes and borders cut the last tiles."""
     model = nn.Sequential(
@@ -133,5 +140,19 @@ def autoencoder():
     return step, [(gg.tensor(rng.random((8, 1, 12, 12)).astype(np.float32)),) for _ in range(BATCHES)]
 
 
-KINDS = (names_mlp, embedding, dropout, double, images, tiles, double_tiles, attention, lstm, gru, rnn, autoencoder)
+KINDS = (
+    names_mlp,
+    embedding,
+    dropout,
+    double,
+    images,
+    tiles,
+    double_tiles,
+    wide,
+    attention,
+    lstm,
+    gru,
+    rnn,
+    autoencoder,
+)
 STEPS = {one.__name__: one for one in KINDS}

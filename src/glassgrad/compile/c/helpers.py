@@ -80,13 +80,19 @@ class Helpers:
         return self.templated("gg_outside", _OUTSIDE, kind)
 
     def extreme(self, name: str, kind: str) -> str:
-        """Return the function of the larger, or smaller, of two floats; NaN if one is."""
-        sign = ">" if name == "maximum" else "<"
+        """Return the function of the larger, or smaller, of two floats; NaN if one is.
+
+        Both choices are the same number unless one is NaN, so their bits together are the number, or NaN. Without a
+        second condition, compilers choose in vectors.
+        """
+        sign, whole = (">" if name == "maximum" else "<"), f"u{kind[1:]}"
+        to, back = self.bits(kind, whole), self.bits(whole, kind)
         text = f"""\
-/* the {"larger" if sign == ">" else "smaller"} number, or NaN if one is */
+/* the {"larger" if sign == ">" else "smaller"} number, or NaN if one is: only then the two choices differ */
 static inline TYPE gg_{name}_KIND(TYPE a, TYPE b)
 {{
-    return a {sign} b || a != a ? a : b;
+    const TYPE x = a {sign} b ? a : b, y = b {sign} a ? b : a;
+    return {back}({to}(x) | {to}(y));
 }}
 """
         return self.templated(f"gg_{name}", text, kind)

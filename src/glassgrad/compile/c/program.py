@@ -10,18 +10,15 @@ from typing import NamedTuple
 
 from glassgrad.compile.c.helpers import Helpers
 from glassgrad.compile.c.kernels.nests import NestWriter
-from glassgrad.compile.c.kernels.parts import Room
+from glassgrad.compile.c.kernels.parts import Room, rounded
 from glassgrad.compile.c.kernels.solid import Solid, kind
 from glassgrad.compile.c.kernels.solids import SOLIDS
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.c.stages import Planned
 from glassgrad.compile.c.words import TYPES, WIDTH, Names, comment, filled, literal
 from glassgrad.compile.ir.graph import Instr, Var, type_text
-from glassgrad.compile.llvm.module.ir import BITS
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.ops.core import PRIMITIVES
-
-LINE = 64  # bytes; every part of the arena begins at a multiple of it
 
 
 class Note(NamedTuple):
@@ -173,12 +170,6 @@ class Program:
         results = ", ".join(f"{self.name(self.planned.alias.get(var, var))} {type_text(var)}" for var in writes)
         parts = [results, *lines[:4], *_filled(list(formulas))]
         return comment("\n   ".join(parts))
-
-
-def rounded(elements: int, of: str) -> int:
-    """Return a number of elements, rounded up to whole cache lines."""
-    per = LINE * 8 // max(BITS[of], 8)
-    return -(-max(elements, 1) // per) * per
 
 
 def formula(instr: Instr) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from glassgrad.compile.c.helpers import Helpers
+from glassgrad.compile.c.kernels.parts import rounded
 from glassgrad.compile.c.kernels.solid import kind
-from glassgrad.compile.c.program import Note, Program, array_text, elements, rounded
+from glassgrad.compile.c.program import Note, Program, array_text, elements
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.c.stages import Planned
 from glassgrad.compile.c.words import TYPES, Names, literal
@@ -30,18 +32,21 @@ _HEAD = """\
 
 _PRAGMAS = """\
 #define GG_PRAGMA(text) _Pragma(#text)
+#if defined(GG_SIMD) || defined(_OPENMP) /* sums in any order, loops with turns in any order */
+#define GG_SIMD_SUM(...) GG_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
+#define GG_SIMD_LOOP GG_PRAGMA(omp simd)
+#else
 #define GG_SIMD_SUM(...)
 #define GG_SIMD_LOOP
-#define GG_SHARED(...)
-#if defined(GG_SIMD) || defined(_OPENMP) /* sums in any order, loops with turns in any order */
-#undef GG_SIMD_SUM
-#define GG_SIMD_SUM(...) GG_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
-#undef GG_SIMD_LOOP
-#define GG_SIMD_LOOP GG_PRAGMA(omp simd)
 #endif
-#ifdef _OPENMP /* a loop that threads share */
-#undef GG_SHARED
+#ifdef _OPENMP /* a loop that threads share; a statement that all run, and a loop in it that they share */
 #define GG_SHARED(...) GG_PRAGMA(omp parallel for __VA_ARGS__)
+#define GG_TEAM(...) GG_PRAGMA(omp parallel __VA_ARGS__)
+#define GG_EACH(...) GG_PRAGMA(omp for __VA_ARGS__)
+#else
+#define GG_SHARED(...)
+#define GG_TEAM(...)
+#define GG_EACH(...)
 #endif
 """
 
@@ -107,7 +112,7 @@ def write(planned: Planned, layout: Layout, names: Names) -> Written:
     memory, total = _arena(arena)
     defines = [helpers.texts.pop("cblas")] if "cblas" in helpers.texts else []
     used = "\n".join([functions, *helpers.texts.values()])
-    pragmas = [_PRAGMAS] if "GG_SIMD_SUM" in used or "GG_SHARED" in used else []
+    pragmas = [_PRAGMAS] if re.search("GG_(SIMD|SHARED|EACH)", used) else []
     head = [_HEAD, *defines, *pragmas, *helpers.texts.values(), *memory, *constants, functions]
     return Written("\n".join(head), body, total, sizes)
 

@@ -131,7 +131,7 @@ class MinimalCode(ConvCode):
         structs = [
             f"static const struct gg_tiles {name} = {{{', '.join(map(str, one))}}};" for name, one in numbers.items()
         ]
-        return [*structs, *before, *self.shared("first", count, rows, block), *after]
+        return [*structs, *before, *self.shared("first", count, block, rows), *after]
 
     def _pays(self) -> bool:
         params = self.instr.params

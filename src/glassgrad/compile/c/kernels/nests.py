@@ -30,6 +30,8 @@ BLOCK = 128  # terms that are added before their sum is added to the total
 _KEEP_COST = 12  # more expensive values are kept for the next pass
 _LONG = 88  # characters of an expression that stays in one line
 _SHARED = 1 << 16  # points of a nest whose outermost loop threads share
+_COLUMNS, _BLOCKS = 64, 4  # the fewest columns that a thread takes, and the most blocks of them
+_OWN = 1 << 12  # elements of scratch memory that each turn of a shared loop may have of its own
 _COUNTERS = "ijklmn"
 
 
@@ -59,6 +61,8 @@ class NestWriter:
         self.levels = [_Level(set())]
         self.counters: dict[Axis, str] = {}
         self.axis = vector_axis(nest)
+        self.bounds: dict[Axis, tuple[str, str]] = {}  # of loops over a part of an axis
+        self.kept_apart = True  # whether all scratch memory varies along the vector axis
         self.lanes = bool(nest.inner) and self.axis in nest.outer
         self.finished = 0  # the level from which on the results of reductions are known
         self.done: dict[Expr, C] = {}  # reduced and kept values, as elements of arrays
@@ -71,23 +75,43 @@ class NestWriter:
     def lines(self) -> list[str]:
         """Return the body of the kernel."""
         outer = [axis for axis in self.nest.outer if not (self.lanes and axis == self.axis)]
-        with self._loops(outer):
+        with ExitStack() as stack:
+            if self.axis is not None and self._in_columns():
+                step = max(_COLUMNS, -(-self.nest.extents[self.axis] // _BLOCKS))
+                self.bounds[self.axis] = stack.enter_context(self._blocks(self.axis, [], step))
+            stack.enter_context(self._loops(outer))
             self._write_passes()
         lines = self.levels[0].lines
-        if outer and self._may_be_shared():
+        first = next((at for at, line in enumerate(lines) if line.startswith("for ")), 0)
+        if (outer or self.bounds) and self._long() and self._apart(lines, first):
             simd = "simd" if len(outer) == 1 and not self.nest.inner else ""
-            lines.insert(next(at for at, line in enumerate(lines) if line.startswith("for ")), f"GG_SHARED({simd})")
+            lines.insert(first, f"GG_SHARED({simd})")
         return lines
 
-    def _may_be_shared(self) -> bool:
-        """Tell whether threads may share the outermost loop: it is long, and turns write to places of their own."""
-        points = math.prod(self.nest.extents[axis] for axis in (*self.nest.outer, *self.nest.inner))
-        return points >= _SHARED and not self.rooms and not any(store.access.computed for store in self.nest.stores)
+    def _long(self) -> bool:
+        """Tell whether threads may share the outermost loop: it is long, and turns write to places that are known."""
+        return self.nest.points >= _SHARED and not any(store.access.computed for store in self.nest.stores)
+
+    def _in_columns(self) -> bool:
+        """Tell whether threads take blocks of columns: sums of columns, each with scratch memory of its own."""
+        wide = self.lanes and self.nest.extents[self.axis or 0] >= 2 * _COLUMNS
+        writes = [store.access.index.axes for store in self.nest.stores]
+        writes += [one.value.axes for one in self.nest.reductions]
+        return wide and self._long() and all(self.axis in axes for axes in writes)
+
+    def _apart(self, lines: list[str], first: int) -> bool:
+        """Give each turn of the outermost loop scratch memory of its own if it needs little; tell whether it has."""
+        if self.bounds:
+            return self.kept_apart
+        if sum(room.elements for room in self.rooms) <= _OWN:
+            own = [f"    {TYPES[one.kind]} {one.name}[{self.sizes.text(one.elements)}];" for one in self.rooms]
+            lines[first + 1 : first + 1], self.rooms = own, []
+        return not self.rooms
 
     # --- loops -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def _loop(self, axis: Axis, low: str = "0", high: str = "", pragma: str = "") -> Iterator[None]:
+    def _loop(self, axis: Axis, bounds: tuple[str, str] | None = None, pragma: str = "") -> Iterator[None]:
         name = self.counters.get(axis) or next(
             one for one in (*_COUNTERS, *(f"at{number}" for number in range(99))) if one not in self.counters.values()
         )
@@ -95,8 +119,8 @@ class NestWriter:
         self.levels.append(_Level(self.levels[-1].axes | {axis}))
         yield
         inside = self.levels.pop()
-        stop = high or self.sizes.text(self.nest.extents[axis])
-        head = f"for (ptrdiff_t {name} = {low}; {name} < {stop}; {name}++) {{"
+        low, high = bounds or self.bounds.get(axis) or ("0", self.sizes.text(self.nest.extents[axis]))
+        head = f"for (ptrdiff_t {name} = {low}; {name} < {high}; {name}++) {{"
         self.here.extend([*([pragma] if pragma else []), head, *(f"    {line}" for line in inside.lines), "}"])
 
     @contextmanager
@@ -107,16 +131,16 @@ class NestWriter:
             yield
 
     @contextmanager
-    def _blocks(self, axis: Axis, inside: list[str]) -> Iterator[tuple[str, str]]:
+    def _blocks(self, axis: Axis, inside: list[str], step: int = BLOCK) -> Iterator[tuple[str, str]]:
         """Open a loop over blocks of an axis; yield the bounds of a block. `inside` begins each block."""
         name = self._fresh("block")
         stop = self.sizes.text(self.nest.extents[axis])
         self.levels.append(_Level(set(self.levels[-1].axes), list(inside)))
         end = self._fresh("end")
-        self.here.append(f"const ptrdiff_t {end} = {name} + {BLOCK} < {stop} ? {name} + {BLOCK} : {stop};")
+        self.here.append(f"const ptrdiff_t {end} = {name} + {step} < {stop} ? {name} + {step} : {stop};")
         yield name, end
         block = self.levels.pop()
-        head = f"for (ptrdiff_t {name} = 0; {name} < {stop}; {name} += {BLOCK}) {{"
+        head = f"for (ptrdiff_t {name} = 0; {name} < {stop}; {name} += {step}) {{"
         self.here.extend([head, *(f"    {line}" for line in block.lines), "}"])
 
     @property
@@ -147,9 +171,12 @@ class NestWriter:
         safe = expr.op != "load" or self._may_be_inside(expr)
         if alone and safe and len(text.text) <= _LONG:
             return text
-        name = C(self._fresh("t"))
-        self.levels[number].lines.append(f"const {TYPES[expr.kind]} {name.text} = {text.text};")
-        self.levels[number].known[expr] = name
+        return self._with_name(expr, text.text, self.levels[number])
+
+    def _with_name(self, expr: Expr, text: str, level: _Level) -> C:
+        """Give a value a name inside one loop."""
+        level.known[expr] = name = C(self._fresh("t"))
+        level.lines.append(f"const {TYPES[expr.kind]} {name.text} = {text};")
         return name
 
     def _level_of(self, expr: Expr) -> int:
@@ -172,11 +199,7 @@ class NestWriter:
     def _named(self, expr: Expr, text: C) -> C:
         if text.level == ATOM and (text.text.isidentifier() or expr.op in {"const", "load"}):
             return text
-        level = self.levels[self._level_of(expr)]
-        name = C(self._fresh("t"))
-        level.lines.append(f"const {TYPES[expr.kind]} {name.text} = {text.text};")
-        level.known[expr] = name
-        return name
+        return self._with_name(expr, text.text, self.levels[self._level_of(expr)])
 
     def _may_be_inside(self, expr: Expr) -> bool:
         """Tell whether a load may stand inside of an expression.
@@ -249,17 +272,14 @@ class NestWriter:
             sums = all(one.how == "add" and is_float(one.value.kind) for one in reductions)
             blocks = bool(reductions) and sums and self.nest.extents[axis] > 2 * BLOCK
             parts = bool(reductions) and sums and (blocks or bool(others))
-            pragma = f"GG_SIMD_SUM({', '.join(self._part(name) if parts else name for name in names)})"
-            pragma = pragma if reductions and sums else ""
             inner = [self._part(name) if parts else name for name in names]
+            pragma = f"GG_SIMD_SUM({', '.join(inner)})" if reductions and sums else ""
             begin = [f"{TYPES[one.value.kind]} {part} = 0;" for one, part in zip(reductions, inner, strict=True)]
             with self._loops(others), ExitStack() as stack:
-                low, high = "0", ""
-                if blocks:
-                    low, high = stack.enter_context(self._blocks(axis, begin))
-                elif parts:
+                bounds = stack.enter_context(self._blocks(axis, begin)) if blocks else None
+                if parts and not blocks:
                     self.here.extend(begin)
-                with self._loop(axis, low, high, pragma):
+                with self._loop(axis, bounds, pragma):
                     self._point(reductions, inner, stores)
                 if parts:
                     self.here.extend(f"{name} += {part};" for name, part in zip(names, inner, strict=True))
@@ -302,10 +322,10 @@ class NestWriter:
                 return [f"{name} = {name} {'&' if one.how == 'and' else '|'} {value.at(ATOM)};"]
         if position is not None:
             return self._better(one, name, value, position)
-        args = [C(name), value]
-        if one.how in {"maximum", "minimum"} and is_float(kind):
-            return [f"{name} = {self.helpers.extreme(one.how, kind)}({value.text}, {name});"]
-        return [f"{name} = {written(one.how, args, (kind, kind), kind, None, self.helpers).text};"]
+        if one.how in {"maximum", "minimum"} and is_float(kind):  # one after the other: a prediction is the fastest
+            new, sign = self._named(one.value, value).text, ">" if one.how == "maximum" else "<"
+            return [f"{name} = {new} {sign} {name} || {new} != {new} ? {new} : {name};"]
+        return [f"{name} = {written(one.how, [C(name), value], (kind, kind), kind, None, self.helpers).text};"]
 
     def _better(self, one: Reduction, name: str, value: C, position: str) -> list[str]:
         """Return the lines that keep the first largest (or smallest) value and its place; the first NaN wins."""
@@ -343,11 +363,10 @@ class NestWriter:
         blocks = bool(wide) and sums and self.nest.extents[last] > 2 * BLOCK
         parts = [self._array(one, axis, "part") for one in wide] if blocks else names
         with self._loops(others), ExitStack() as stack:
-            low, high = "0", ""
+            bounds = stack.enter_context(self._blocks(last, [])) if blocks else None
             if blocks:
-                low, high = stack.enter_context(self._blocks(last, []))
                 self._clear(axis, parts, starts)
-            with self._loop(last, low, high):
+            with self._loop(last, bounds):
                 self._point(narrow, own, [])
                 if wide or stores:
                     with self._loop(axis):
@@ -421,12 +440,18 @@ class NestWriter:
         for expr in now:
             covered = any(expr in operands(other) and other in self.started for other in now)
             costly = expr.cost >= _KEEP_COST and expr.op not in {"const", "counter", "load", "reduced"}
-            if expr in self.done:
-                continue
-            if expr in after and costly and expr.axes & inner and not covered and self.uses[expr] > 1:
+            if (
+                expr not in self.done
+                and expr in after
+                and costly
+                and expr.axes & inner
+                and not covered
+                and self.uses[expr] > 1
+            ):
                 axes = [axis for axis in self.nest.inner if axis in expr.axes]
                 if self.lanes and self.axis in expr.axes and self.axis is not None:
                     axes.append(self.axis)
+                self.kept_apart &= self.axis in axes
                 name = self._fresh("kept")
                 self.rooms.append(Room(name, expr.kind, math.prod(self.nest.extents[axis] for axis in axes)))
                 self.started[expr] = C(f"{name}[{self._flat(axes)}]")
@@ -437,11 +462,8 @@ class NestWriter:
         for axis in reversed(axes):
             terms.append((axis, stride))
             stride *= self.nest.extents[axis]
-        names = dict(self.counters)
-        free = (one for one in _COUNTERS if one not in names.values())
-        for axis in self.nest.inner:
-            if axis not in names:
-                names[axis] = self.counters[axis] = next(free)
+        free = [one for one in _COUNTERS if one not in self.counters.values()]
+        self.counters.update(zip([axis for axis in self.nest.inner if axis not in self.counters], free, strict=False))
         return self.index(Index(0, tuple(sorted(terms))))
 
     def _write_kept(self) -> None:
@@ -449,10 +471,8 @@ class NestWriter:
         for expr, place in self.started.items():
             level = self.levels[-1]
             if expr.axes <= level.axes and not any(expr in one.known for one in self.levels):
-                name = self._fresh("t")
-                text = self._text(expr).text
-                level.lines += [f"const {TYPES[expr.kind]} {name} = {text};", f"{place.text} = {name};"]
-                level.known[expr] = C(name)
+                name = self._with_name(expr, self._text(expr).text, level)
+                level.lines.append(f"{place.text} = {name.text};")
 
     # --- stores ---------------------------------------------------------------------------------------
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from glassgrad.compile.llvm.module.ir import BITS
 from glassgrad.compile.plan.nests import Expr, operands
+
+_LINE = 64  # bytes; every array of the arena begins at a multiple of it
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,12 @@ class Room:
     name: str
     kind: str
     elements: int
+
+
+def rounded(elements: int, of: str) -> int:
+    """Return a number of elements, rounded up to whole cache lines."""
+    per = _LINE * 8 // max(BITS[of], 8)
+    return -(-max(elements, 1) // per) * per
 
 
 def position_of(name: str) -> str:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 
 from glassgrad.compile.c.helpers import Helpers
-from glassgrad.compile.c.kernels.solid import Solid, loop
+from glassgrad.compile.c.kernels.solid import PARTS, Solid
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.plan.view_chains import Strided
 
 DEEP, WIDE = 256, 512  # rows and columns of a block of B
 STRIP = 16  # the most columns of a strip: those of float
+ALONE = 10**6  # multiplications that are not worth a second thread
 
 _SIZES = f"""\
-/* Blocks of a product, and the bytes of a row of a strip. A tile has GG_TALL rows; gcc and clang keep it in vectors of
-   GG_VECTOR bytes. */
-enum {{ GG_DEEP = {DEEP}, GG_WIDE = {WIDE}, GG_ROWS = 48, GG_ACROSS = 128, GG_STRIP = 64 }};
+/* Blocks of a product, the bytes of a row of a strip, and the most work that is left to one thread. A tile has GG_TALL
+   rows; gcc and clang keep it in vectors of GG_VECTOR bytes. */
+enum {{ GG_DEEP = {DEEP}, GG_WIDE = {WIDE}, GG_ROWS = 48, GG_ACROSS = 128, GG_STRIP = 64, GG_ALONE = {ALONE} }};
 #if defined(__GNUC__) && (defined(__AVX__) || defined(__aarch64__))
 enum {{ GG_TALL = 6 }};
 #define GG_VECTOR 32
@@ -39,6 +40,12 @@ enum {{ GG_TALL = 1 }};
 _CBLAS = """\
 #ifdef GG_USE_CBLAS
 #include <cblas.h>
+#ifdef _OPENMP /* the BLAS itself should have one thread */
+#include <omp.h>
+#define GG_THREADS omp_get_max_threads()
+#else
+#define GG_THREADS 1
+#endif
 #endif
 """
 
@@ -112,7 +119,7 @@ static void gg_strips_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, con
 {
     const ptrdiff_t wide = GG_STRIP / (ptrdiff_t)sizeof(TYPE), blocks = (m + GG_ROWS - 1) / GG_ROWS;
     const ptrdiff_t block = (m + blocks - 1) / blocks;
-    GG_SHARED(collapse(2) if (m * n * k > 1000000))
+    GG_EACH(collapse(2))
     for (ptrdiff_t first = 0; first < m; first += block) {
         for (ptrdiff_t across = 0; across < n; across += GG_ACROSS) {
             const ptrdiff_t last = first + block < m ? first + block : m;
@@ -134,8 +141,9 @@ static void gg_pack_KIND(ptrdiff_t n, ptrdiff_t k, const TYPE *restrict b, ptrdi
                          TYPE *restrict strips)
 {
     enum { WHOLE = GG_STRIP / sizeof(TYPE) };
-    for (ptrdiff_t j = 0; j < n; j += WHOLE, b += WHOLE * b_column) {
-        const TYPE *from = b;
+    GG_EACH()
+    for (ptrdiff_t j = 0; j < n; j += WHOLE) {
+        const TYPE *from = b + j * b_column;
         TYPE *restrict to = strips + j * (k + 1);
         for (ptrdiff_t p = 0; p < k; p++, from += b_row, to += WHOLE) {
             if (n - j < WHOLE) {
@@ -165,12 +173,19 @@ static void gg_product_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, co
     if ((a_column == 1 || a_row == 1) && (b_column == 1 || b_row == 1)) {
         const ptrdiff_t lda = a_column == 1 ? (a_row > k ? a_row : k) : (a_column > m ? a_column : m);
         const ptrdiff_t ldb = b_column == 1 ? (b_row > n ? b_row : n) : (b_column > k ? b_column : k);
-        cblas_BLASgemm(CblasRowMajor, a_column == 1 ? CblasNoTrans : CblasTrans,
-                       b_column == 1 ? CblasNoTrans : CblasTrans, (int)m, (int)n, (int)k, (TYPE)1, a, (int)lda, b,
-                       (int)ldb, adds ? (TYPE)1 : (TYPE)0, c, (int)c_row);
+        const ptrdiff_t count = m > n ? m : n, each = m * n * k > GG_ALONE ? (count - 1) / GG_THREADS + 1 : count;
+        GG_SHARED(if (each < count))
+        for (ptrdiff_t first = 0; first < count; first += each) {
+            const ptrdiff_t part = count - first < each ? count - first : each, row = m > n ? first : 0;
+            cblas_BLASgemm(CblasRowMajor, a_column == 1 ? CblasNoTrans : CblasTrans,
+                           b_column == 1 ? CblasNoTrans : CblasTrans, (int)(m > n ? part : m), (int)(m > n ? n : part),
+                           (int)k, (TYPE)1, a + row * a_row, (int)lda, b + (first - row) * b_column, (int)ldb,
+                           adds ? (TYPE)1 : (TYPE)0, c + row * c_row + (first - row), (int)c_row);
+        }
         return;
     }
 #endif
+    GG_TEAM(if (m * n * k > GG_ALONE))
     for (ptrdiff_t p = 0; p < k; p += GG_DEEP) {
         const ptrdiff_t deep = k - p < GG_DEEP ? k - p : GG_DEEP;
         for (ptrdiff_t j = 0; j < n; j += GG_WIDE) {
@@ -232,8 +247,11 @@ class ProductCode(Solid):
         if one is not None:
             a, m, batch = one, math.prod(one.shape[:-1]), ()
         across = b.strides[-1] if n != 1 else 1
-        strips = self.room("strips", self.kind, block_size(n, k))
         size = self.sizes.text
+        outermost = next((axis for axis, extent in enumerate(batch) if extent > 1), 0)
+        if batch and batch[outermost] >= PARTS and out.size * k > ALONE:
+            self.parts = PARTS
+        strips = self.own("strips", block_size(n, k))
         starts = [self.start(0), self.start(1), self.pointer(out)]
         counters = "ijklmn"[: len(batch)]
         for axis, counter in enumerate(counters):
@@ -252,7 +270,8 @@ class ProductCode(Solid):
         ]
         body = [f"{function}({', '.join(arguments)});"]
         for axis in reversed(range(len(batch))):
-            body = loop(counters[axis], size(batch[axis]), body)
+            shares = self.shared if axis == outermost else self.each
+            body = shares(counters[axis], batch[axis], body)
         return body
 
 

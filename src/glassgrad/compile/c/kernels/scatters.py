@@ -72,8 +72,6 @@ class ScatterCode(Solid):
             return f"{place} = {value.text};"
         if form.how == "add" and is_float(form.kind):
             return f"{place} += {value.text};"
-        if form.how in {"maximum", "minimum"} and is_float(form.kind):
-            return f"{place} = {self.helpers.extreme(form.how, form.kind)}({place}, {value.text});"
         kinds = (form.kind, form.kind)
         return f"{place} = {written(form.how, [C(place), value], kinds, form.kind, None, self.helpers).text};"
 

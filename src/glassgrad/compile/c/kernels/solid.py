@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from glassgrad.compile.c.helpers import Helpers
-from glassgrad.compile.c.kernels.parts import Room
+from glassgrad.compile.c.kernels.parts import Room, indented, rounded
 from glassgrad.compile.c.sizes import Sizes
 from glassgrad.compile.ir.graph import DType, Instr, Var
 from glassgrad.compile.llvm.module.ir import kind_of
@@ -13,6 +13,7 @@ from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.view_chains import Strided
 
 Words = tuple[Sizes, Helpers]
+PARTS = 4  # of a long loop, each with scratch memory of its own
 
 
 class Solid:
@@ -25,6 +26,7 @@ class Solid:
 
     Attributes:
         rooms: the scratch memory that it needs.
+        parts: the parts of its outermost loop, which threads may take.
     """
 
     def __init__(self, kernel: Kernel, pointer: Callable[[Var], str], words: Words) -> None:
@@ -32,6 +34,7 @@ class Solid:
         self.pointer = pointer
         self.sizes, self.helpers = words
         self.rooms: list[Room] = []
+        self.parts = 1
 
     @staticmethod
     def takes(instr: Instr) -> bool:
@@ -69,6 +72,23 @@ class Solid:
         """Ask for scratch memory; return its name."""
         self.rooms.append(Room(name, kind, elements))
         return name
+
+    def own(self, name: str, elements: int) -> str:
+        """Ask for scratch memory for each part; return its address in a part."""
+        apart = rounded(elements, self.kind)
+        self.room(name, self.kind, self.parts * apart)
+        return f"{name} + part * {apart}" if self.parts > 1 else name
+
+    def each(self, counter: str, count: int, body: list[str]) -> list[str]:
+        """Return a loop over a size."""
+        return loop(counter, self.sizes.text(count), body)
+
+    def shared(self, counter: str, count: int, body: list[str], step: int = 1) -> list[str]:
+        """Return a loop in steps. Threads share its parts: the same whatever the number of threads."""
+        first, each = (f"part * {step}" if step > 1 else "part", self.parts * step) if self.parts > 1 else ("0", step)
+        head = f"for (ptrdiff_t {counter} = {first}; {counter} < {self.sizes.text(count)}; {counter} += {each}) {{"
+        lines = [head, *indented(body), "}"]
+        return ["GG_SHARED()", *loop("part", self.parts, lines)] if self.parts > 1 else lines
 
 
 def kind(dtype: DType) -> str:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from glassgrad.compile.c.kernels.parts import indented
-from glassgrad.compile.c.kernels.products import STRIP, block_size, product_function
-from glassgrad.compile.c.kernels.solid import Solid, loop
+from glassgrad.compile.c.kernels.parts import indented, rounded
+from glassgrad.compile.c.kernels.products import block_size, product_function
+from glassgrad.compile.c.kernels.solid import PARTS, Solid, loop
 from glassgrad.compile.c.words import TYPES
 from glassgrad.compile.ir.graph import Instr, Var
 
 _MOST_COLUMNS = 1 << 16  # elements of the windows that are multiplied at once
-_PARTS, _SHARED = 4, 10**7  # of the images, each with scratch memory of its own, from this many products on
+_SHARED = 10**7  # multiplications from which on images have parts, each with scratch memory of its own
 _MOST_WRITTEN = 4  # elements of a window that are written out one by one
 
 _STRUCT = """\
@@ -125,7 +125,7 @@ class ConvCode(Solid):
         self.channels, self.outputs = self.x[1] // self.groups, self.w[0] // self.groups
         self.terms, self.places = self.channels * self.w[2] * self.w[3], self.y[2] * self.y[3]
         products = self.x[0] * self.groups * self.outputs * self.terms * self.places
-        self.parts = min(_PARTS, self.x[0]) if products > _SHARED else 1
+        self.parts = min(PARTS, self.x[0]) if products > _SHARED else 1
 
     def lines(self) -> list[str]:
         """Return the body: the shape of the windows, then a loop over images and groups."""
@@ -141,22 +141,9 @@ class ConvCode(Solid):
 
     # --- parts ---
 
-    def own(self, name: str, elements: int) -> str:
-        """Ask for scratch memory for each part; return its address in a part."""
-        apart = -(-elements // STRIP) * STRIP
-        self.room(name, self.kind, self.parts * apart)
-        return f"{name} + part * {apart}" if self.parts > 1 else name
-
-    def shared(self, counter: str, count: int, step: int, body: list[str]) -> list[str]:
-        """Return a loop in steps. Threads share its parts: the same whatever the number of threads."""
-        first, each = (f"part * {step}" if step > 1 else "part", self.parts * step) if self.parts > 1 else ("0", step)
-        head = f"for (ptrdiff_t {counter} = {first}; {counter} < {self.sizes.text(count)}; {counter} += {each}) {{"
-        lines = [head, *indented(body), "}"]
-        return ["GG_SHARED()", *loop("part", self.parts, lines)] if self.parts > 1 else lines
-
     def summed(self, name: str, elements: int, to: str) -> list[str]:
         """Return the loop that adds the sums of all parts, if there are several."""
-        apart = -(-elements // STRIP) * STRIP
+        apart = rounded(elements, self.kind)
         terms = " + ".join(f"{name}[i + {part * apart}]" for part in range(self.parts))
         return loop("i", elements, [f"{to}[i] = {terms};"]) if self.parts > 1 else []
 
@@ -166,7 +153,7 @@ class ConvCode(Solid):
         head = f"for (ptrdiff_t first = 0; first < {high}; first += {self.rows}) {{"
         last = f"const ptrdiff_t last = first + {self.rows} < {high} ? first + {self.rows} : {high};"
         lines = [head, *indented([last, *body]), "}"]
-        return self.shared("n", self.x[0], 1, loop("g", self.groups, lines) if self.groups > 1 else lines)
+        return self.shared("n", self.x[0], loop("g", self.groups, lines) if self.groups > 1 else lines)
 
     def _of_image(self, start: str, elements: int) -> str:
         number = f"(n * {self.groups} + g)" if self.groups > 1 else "n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -58,6 +59,22 @@ class Padding:
 
 
 @dataclass(frozen=True)
+class Score:
+    """How well the outputs for a batch fit their targets: the share of right classes or of explained variance.
+
+    Attributes:
+        step: of the training.
+        kind: "classes", "binary" or "numbers".
+        training, evaluation: the scores in both modes; `evaluation` is NaN where only the step itself was seen.
+    """
+
+    step: int
+    kind: str
+    training: float
+    evaluation: float = math.nan
+
+
+@dataclass(frozen=True)
 class Parts:
     """These facts about a run.
 
@@ -102,6 +119,8 @@ class Parts:
         twice: whether the target of each place is the token two places ahead.
         strays: whether the loss passes through parameters that no optimizer has, such as those of a target network.
         twin: whether another model of the same weights exists, such as a target network.
+        sides: (number, line) of the binary losses of all backward passes: the number that all targets are, NaN if they
+            differ.
         scales: (step, size) of the targets of an error, which move if a model makes them.
     """
 
@@ -152,3 +171,4 @@ class Parts:
     strays: bool = False
     twin: bool = False
     scales: tuple[tuple[int, float], ...] = ()
+    sides: tuple[tuple[float, str], ...] = ()

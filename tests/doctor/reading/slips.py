@@ -106,6 +106,15 @@ for x, y in batches:
         (("=+", "+="),),
     ),
     Case(
+        "target moves with the model",
+        _TRAINED
+        + """
+target_net = model  #!
+target_net.eval()
+""",
+        (("= model\n", "= copy.deepcopy(model)\n"),),
+    ),
+    Case(
         "added to itself",
         _BLOCK
         + """

@@ -94,7 +94,7 @@ class Recorder:
             if name in _TURNED:
                 operands[:2] = operands[1::-1]
             axis = axis_of(name, args[0].dim(), kwargs.get("dim"), *args[1:2]) if name.endswith(_WITH_AXIS) else None
-            self._note(canonical(name), operands, result, axis)
+            self._note(canonical(name), operands, result, axis, str(kwargs.get("reduction", "")))
         return result
 
     def _backward(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
@@ -105,7 +105,7 @@ class Recorder:
             self._on_backward(None)
         return result
 
-    def _note(self, name: str, operands: list[Any], result: Any, axis: int | None = None) -> None:
+    def _note(self, name: str, operands: list[Any], result: Any, axis: int | None = None, reduction: str = "") -> None:
         outputs = [one for one in (result if isinstance(result, tuple | list) else (result,)) if library.is_torch(one)]
         if not outputs or not any(one.requires_grad for one in outputs):
             return
@@ -129,6 +129,7 @@ class Recorder:
                 axis,
                 constant,
                 factor_of(name, tuple(one for one in operands if isinstance(one, int | float))),
+                reduction,
             )
         )
         for one in outputs:

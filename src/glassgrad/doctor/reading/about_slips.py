@@ -17,6 +17,8 @@ _WORTH = re.compile(r"gamma|discount|target", re.IGNORECASE)
 """Names of what makes the value of the next state a part of the target."""
 _REWARD = re.compile(r"^(r|rew|rewards?)(_batch|_b|s)?$", re.IGNORECASE)
 _KEPT = re.compile(r"best|snapshot|saved|checkpoint|backup|before|old|initial|original", re.IGNORECASE)
+_FOLLOWS = re.compile(r"(^|_)(target|tgt|teacher|ema|shadow|frozen|old|prev|reference|ref)(_|\d|$)", re.IGNORECASE)
+"""Names of models that follow another one more slowly."""
 _SHORTCUT = re.compile(r"^(resid|identity|shortcut|skip)")
 _COPIES = re.compile(r"deepcopy|clone|copy\(")
 
@@ -322,6 +324,20 @@ def _is_trained(program: Program, name: ast.Name) -> bool:
 
 def _method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+@reads("target moves with the model")
+def _alias(program: Program) -> Iterator[Spot]:
+    """Find `target = model`: a second name of one module, where a copy is meant."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name | ast.Attribute):
+            continue
+        for one in node.targets:
+            name = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
+            named = _FOLLOWS.search(name) and not _FOLLOWS.search(ast.unparse(node.value).rpartition(".")[2])
+            if named and layer(program, node.value) is not None:
+                held = shown(node.value)
+                yield spot(node, text=shown(node), held=held, remedy=f"{shown(one)} = copy.deepcopy({held})")
 
 
 @reads("argmax over all axes")

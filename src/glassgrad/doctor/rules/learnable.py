@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,15 @@ NEAR = 0.93
 LITTLE, LESS, MUCH = 0.85, 0.9, 0.4
 """A loss relative to such a guess, and to the first loss, from which little was learnt, and a share of what is to be
 learnt that the probe gets, from which it got much."""
+HALF, EVEN, SOON = 0.5, 0.75, 60
+"""What the outputs get of what the probe gets, above which the model keeps up; the share of the commonest class up to
+which right classes tell that; the steps that a model has to have had."""
+TURNED = 0.2
+"""The correlation of pictures and turned maps from which they belong together so."""
+WELL, KNOWN = 0.85, 3
+"""The score late in a run from which it has learnt, and the number of scores that tell."""
+FELL = 0.4
+"""The score in evaluation mode relative to that in training mode, from which the mode spoils it."""
 STILL = 0.01
 """The fall in the last quarter of a run, relative to such a guess, from which the loss still falls."""
 CLOSE, COLUMNS = 1e-5, 512
@@ -86,25 +96,129 @@ def _apart(run: Run) -> Iterator[Seen]:
 )
 def _behind(run: Run) -> Iterator[Seen]:
     curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
-    if len(curve) < 20 or curve[-1, 0] < 90 or run.parts.against or not _is_plain(run.graph):
+    if len(curve) < 20 or curve[-1, 0] < SOON or run.parts.against:
+        return
+    known = _known(run)
+    moves = run.parts.strays or run.parts.twin or not run.parts.alone  # targets that a model makes change with it
+    if known is None or (known.kind == "numbers" and moves):
         return
     last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
     first = float(curve[: max(len(curve) // 20, 3), 1].mean())
-    known = _known(run)
-    if known is None:
-        return
-    nothing, share, told = known
     quarter = max(len(curve) // 4, 5)
     falls = float(np.median(curve[-2 * quarter : -quarter, 1])) - float(np.median(curve[-quarter:, 1]))
-    if falls > STILL * nothing:
+    plain = _is_plain(run.graph)
+    if falls > STILL * (known.nothing if plain else 2 * abs(first)):
         return  # it learns, if slowly
-    fallen = min(LESS * first, 1.2 * nothing) if first < 3 * nothing else LESS * first  # a sum is of another size
-    if last > max(LITTLE * nothing, fallen) and share > MUCH:
+    where = run.calls.line("loss")
+    fallen = min(LESS * first, 1.2 * known.nothing) if first < 3 * known.nothing else LESS * first  # a sum is larger
+    if plain and last > max(LITTLE * known.nothing, fallen) and known.share > MUCH:
         what = (
-            f"the loss ends at {last:.3g}, and a guess that knows no input has {nothing:.3g}; a probe of {WIDTH} "
-            f"random features {told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
+            f"the loss ends at {last:.3g}, and a guess that knows no input has {known.nothing:.3g}; a probe of {WIDTH} "
+            f"random features {known.told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
         )
-        yield Seen(what, run.calls.line("loss"), last / nothing)
+        yield Seen(what, where, last / known.nothing)
+        return
+    late = [one.training for one in run.scores if one.step > HALF * run.calls.steps and one.kind == known.kind]
+    mine = float(np.median(late)) if late else known.best
+    gained = (mine - known.chance) / max(known.best - known.chance, 1e-9)
+    if known.share > MUCH and known.chance < EVEN and gained < HALF:
+        what = (
+            f"the outputs of the model {_in_words(known.kind, mine)} at the end, and a probe of {WIDTH} random "
+            f"features {known.told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
+        )
+        yield Seen(what, where, gained, threshold=HALF)
+
+
+@warning(
+    "validation far worse than training",
+    "Look at what the mode changes: running statistics that are late, too noisy or of other data, dropout, or a branch "
+    "on self.training. Validate on a training batch in both modes to tell.",
+    "nn.BatchNorm1d(width, momentum=0.1)  # or GroupNorm, which is the same in both modes",
+    FELL,
+)
+def _by_the_mode(run: Run) -> Iterator[Seen]:
+    known = run.modes[-2:]
+    least = min((one.training for one in known), default=0.0)
+    nothing = {"numbers": 0.0, "binary": 0.5}.get(known[0].kind if known else "", 1 / max(_classes(run), 2))
+    if len(known) < 2 or not least - nothing > MUCH * (1 - nothing):
+        return
+    lost = max((one.evaluation - nothing) / (one.training - nothing) for one in known)
+    if lost < FELL:
+        one = known[-1]
+        where = run.calls.line("held") or run.calls.line("forward")
+        what = (
+            f"in training mode the outputs {_in_words(one.kind, one.training)} of a batch, and in evaluation mode the "
+            f"outputs for the same batch {_in_words(one.kind, one.evaluation)}, after {one.step} steps: what is "
+            f"validated{f' at {where}' if where else ''} is not what was trained"
+        )
+        yield Seen(what, where, lost)
+
+
+def learns_well(run: Run) -> bool:
+    """Tell whether a run ends with outputs that fit nearly all of their targets.
+
+    Example:
+        >>> from glassgrad.doctor.parts import Score
+        >>> learns_well(Run(scores=tuple(Score(step, "numbers", 0.95) for step in range(4))))
+        True
+    """
+    late = [one for one in run.scores if one.step >= HALF * run.calls.steps]
+    curve = run.losses[:, 1] if len(run.losses) else np.zeros(1)
+    if len(late) < KNOWN or not np.isfinite(curve).all() or run.parts.against:
+        return False
+    shares = [np.unique(y, return_counts=True)[1] / len(y) for _, y in run.examples if late[-1].kind == "classes"]
+    uneven = bool(shares) and float(np.median([one.max() for one in shares])) > EVEN
+    return not uneven and min(float(np.median([one.training for one in late])), late[-1].training) > WELL
+
+
+def _classes(run: Run) -> int:
+    return max((labels.classes for _, labels in run.labels), default=2)
+
+
+def _in_words(kind: str, value: float) -> str:
+    return f"explain {value:.0%} of the variance" if kind == "numbers" else f"get {value:.0%} of the classes right"
+
+
+@error(
+    "labels do not belong to the inputs",
+    "Turn, flip and crop a picture and its map together, with the same random numbers.",
+    "both = augment(torch.cat([picture, target], 1)); picture, target = both[:, :1], both[:, 1:]",
+    TURNED,
+)
+def _maps_turned(run: Run) -> Iterator[Seen]:
+    """Find maps of targets that fit their pictures only after a turn or a reflection, in several batches."""
+    found = [one for x, y in run.pairs if (one := _best_turn(x, y)) is not None]
+    turned = [(mine, best, how) for mine, best, how in found if how and best > TURNED and best > 2 * mine]
+    if len(turned) >= 2 and len(turned) > len(found) / 4:
+        mine, best, how = turned[0]
+        where = run.calls.line("loss")
+        what = (
+            f"in {len(turned)} of {len(found)} sampled steps the maps of targets fit the pictures only if they are "
+            f"{how}: their correlation is then {best:.2f}, and {mine:.2f} as the loss compares them"
+        )
+        yield Seen(what, where, best)
+
+
+def _best_turn(x: Array, y: Array) -> tuple[float, float, str] | None:
+    """Return the correlation of square maps with their pictures, the best one of the turned maps, and how they turn."""
+    if y.ndim < 3 or y.shape[-1] != y.shape[-2] or y.shape[-1] < 4 or x.shape[1] % (y.shape[-1] ** 2):
+        return None
+    size = y.shape[-1]
+    pictures = x.reshape(len(x), -1, size, size).astype(np.float64).mean(1)
+    maps = y.reshape(len(y), -1, size, size).astype(np.float64).mean(1)
+    flat = (pictures - pictures.mean()).reshape(-1)
+    scores = {}
+    for mirrored in (False, True):
+        for quarter in range(4):
+            turned = np.rot90(maps.swapaxes(1, 2) if mirrored else maps, quarter, (1, 2))
+            other = (turned - turned.mean()).reshape(-1)
+            norm = float(np.sqrt((flat @ flat) * (other @ other)))
+            scores["reflected" if mirrored else "turned" if quarter else ""] = max(
+                abs(float(flat @ other)) / norm if norm > 0 else 0.0,
+                scores.get("reflected" if mirrored else "turned" if quarter else "", 0.0),
+            )
+    how = max(scores, key=lambda one: scores[one])
+    return scores[""], scores[how], how
 
 
 @warning(
@@ -133,28 +247,58 @@ def _told(run: Run) -> Iterator[Seen]:
         yield Seen(what, where, 1.0)
 
 
-def _known(run: Run) -> tuple[float, float, str] | None:
-    """Return the loss of a guess without inputs, the share of the rest that the probe gets, and its result in words."""
-    if (known := _gathered(run.examples)) is not None:
-        x, y = known
-        shares = np.unique(y, return_counts=True)[1] / len(y)
-        if len(shares) < 2 or shares.max() > RARE:
-            return None
-        found, by_chance, _ = probe(x, y)
-        most = max(float(shares.max()), by_chance)
-        nothing = float(-(shares * np.log(shares)).sum())
-        return nothing, (found - most) / (1 - most), f"gets {found:.0%} of the classes right"
+@dataclass(frozen=True)
+class _Known:
+    """What the targets tell of a guess without inputs and of the probe.
+
+    Attributes:
+        kind: that of the scores it is compared with.
+        nothing: the loss of such a guess; `chance`, `best`: the scores of the guess and of the probe.
+        told: that of the probe in words.
+    """
+
+    kind: str
+    nothing: float
+    chance: float
+    best: float
+    told: str
+
+    @property
+    def share(self) -> float:
+        """The share of what is to be learnt that the probe gets."""
+        return (self.best - self.chance) / max(1 - self.chance, 1e-9)
+
+
+def _known(run: Run) -> _Known | None:
+    """Return what a guess without inputs and the probe get; None if there are too few examples."""
+    if (known := _gathered(run.examples) or _gathered(run.places, once=False)) is not None:
+        return _of_classes(*known, "classes")
     if (known := _gathered(run.pairs)) is None:
         return None
     x, y = known
+    if y.shape[1:] and np.prod(y.shape[1:]) == x.shape[1]:
+        return None  # an autoencoder, which has to go through something narrow
+    numbers = y.reshape(len(y), -1)[:, :_OUTPUTS]
+    if y.dtype == bool and numbers.shape[1] == 1:
+        return _of_classes(x, numbers[:, 0].astype(np.int64), "binary")
     share = float(y.mean())
     binary = y.dtype == bool and 0 < share < 1
-    numbers = y.reshape(len(y), -1)[:, :_OUTPUTS].astype(np.float64)
+    numbers = numbers.astype(np.float64)
     nothing = -share * np.log(share) - (1 - share) * np.log(1 - share) if binary else float(numbers.var(0).mean())
     if not nothing > 0:
         return None
     found, by_chance, _ = probe_of_numbers(x, numbers)
-    return nothing, found - max(by_chance, 0.0), f"explains {found:.0%} of their variance"
+    kind = "several" if binary else "numbers"
+    return _Known(kind, nothing, max(by_chance, 0.0), found, f"explains {found:.0%} of their variance")
+
+
+def _of_classes(x: Array, y: Array, kind: str) -> _Known | None:
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    if len(shares) < 2 or shares.max() > RARE:
+        return None
+    found, by_chance, _ = probe(x, y)
+    nothing = float(-(shares * np.log(shares)).sum())
+    return _Known(kind, nothing, max(float(shares.max()), by_chance), found, f"gets {found:.0%} of the classes right")
 
 
 def _is_plain(graph: Graph | None) -> bool:
@@ -186,10 +330,10 @@ def _features(x: Array) -> Array:
     return hot
 
 
-def _gathered(batches: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | None:
-    """Return the inputs and targets of all batches of the last one's shape, each input once; None if too few.
+def _gathered(batches: Sequence[tuple[Array, Array]], *, once: bool = True) -> tuple[Array, Array] | None:
+    """Return the inputs and targets of all batches of the last one's shape; None if too few.
 
-    An input that came in two epochs would be in both halves, and its label would be known by heart.
+    With `once` each input comes once: one that came in two epochs would be in both halves, its label known by heart.
     """
     if not batches:
         return None
@@ -197,8 +341,9 @@ def _gathered(batches: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | N
     taken = [(x, y) for x, y in batches if (x.shape[1], y.shape[1:]) == wanted]
     x = _features(np.concatenate([one for one, _ in taken])[:MOST])
     y = np.concatenate([one for _, one in taken])[:MOST]
-    once = np.unique(x, axis=0, return_index=True)[1]
-    x, y = x[once], y[once]
+    if once:
+        first = np.unique(x, axis=0, return_index=True)[1]
+        x, y = x[first], y[first]
     return (x, y) if len(y) >= LEAST and np.isfinite(x).all() and np.isfinite(y).all() else None
 
 

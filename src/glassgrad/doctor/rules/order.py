@@ -196,6 +196,11 @@ def _turned(run: Run) -> Iterator[Seen]:
         )
 
 
+def turns(run: Run) -> bool:
+    """Tell whether the sign of a loss is found turned by its fall."""
+    return any(_turned.look(run))
+
+
 def _accelerates(curve: Array) -> bool:
     """Tell whether a loss falls more in its last third than in both before, and far below 0."""
     part = len(curve) // 3

@@ -23,7 +23,7 @@ LARGE = 100.0
 """A deviation or a mean of targets from which a squared error makes steps that nothing else is made for."""
 LEARNT = 0.02
 """The loss at the end relative to the first one, below which the size of the targets did no harm."""
-ENOUGH = 64
+ENOUGH, SIDES = 64, 8
 CLOSE = 0.9
 """The largest output, from which a bound of 1 and not a small layer keeps the outputs there."""
 
@@ -192,6 +192,25 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
         count = sum(labels.count for labels in known)
         what = f"all {count:,} labels of {len(known)} sampled steps are {int(values[0][0])}: there is nothing to tell"
         yield Seen(what, run.calls.line("loss"), 1.0)
+
+
+@error(
+    "labels alike",
+    "Give the two kinds of examples two targets, such as 1 for real ones and 0 for made ones.",
+    "loss = bce(judge(real), ones) + bce(judge(made.detach()), zeros)",
+)
+def _sides_alike(run: Run) -> Iterator[Seen]:
+    sides = run.parts.sides
+    named = {op.name for _, op in run.graph.of_loss()} if run.graph is not None else set()
+    others = named & (LOGS | {"softplus", "relu"})  # which tell one kind apart without a target
+    if len(sides) < SIDES or others or not all(value == sides[0][0] for value, _ in sides):
+        return
+    lines = list(dict.fromkeys(where for _, where in sides))
+    what = (
+        f"the targets of the binary losses at {' and '.join(lines[:3])} are {sides[0][0]:g} for each example, in all "
+        f"{len(sides)} that were seen: there is nothing to tell apart"
+    )
+    yield Seen(what, lines[-1], 1.0)
 
 
 @warning(

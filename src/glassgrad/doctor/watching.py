@@ -230,10 +230,10 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             self._leftovers.look(False)
 
     def _look_at_graph(self, loss: Tensor) -> None:
-        if self._forward is not None or self._kept.labels or len(self._kept.graphs) < 2:
-            if (graph := self._observer.graph(loss)) is not None:
-                self._kept.graph = graph
-                self._structure.passes(graph)
+        looks = self._forward is not None or self._kept.labels or len(self._kept.graphs) < 2
+        if looks and (graph := self._observer.graph(loss)) is not None:
+            self._kept.graph = graph
+            self._structure.passes(graph)
 
     def _commit(self) -> None:
         self._kept.commit(self.calls)

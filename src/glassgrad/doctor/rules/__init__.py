@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from glassgrad.doctor.facts import CheckUp, Finding
+from glassgrad.doctor.library import words
 from glassgrad.doctor.rules import (
     axes,
     batch,
@@ -31,7 +32,6 @@ from glassgrad.doctor.rules import (
 )
 from glassgrad.doctor.rules.causes import ranked
 from glassgrad.doctor.rules.rule import Rule, Rules, Seen, apply, ordered
-from glassgrad.doctor.library import words
 from glassgrad.doctor.run import Run
 
 RULES: Rules = (*batch.RULES, *graph.RULES)
@@ -79,8 +79,8 @@ DATA_RULES: Rules = data.RULES
 
 
 COURSE = words(
-    "rate-above-the-curvature rate-unfit-for-the-weights gradients-zigzag vanishing-gradient exploding-gradient saturated "
-    "dead-units initial-weights-out-of-the-usual first-loss-far-off loss-spikes loss-rises inputs-unnormalised "
+    "rate-above-the-curvature rate-unfit-for-the-weights gradients-zigzag vanishing-gradient exploding-gradient "
+    "saturated dead-units initial-weights-out-of-the-usual first-loss-far-off loss-spikes loss-rises inputs-unnormalised "
     "targets-unnormalised learning-rate-out-of-the-usual sigmoids-too-deep"
 )
 """Names of findings that warn of what may become of a training: mere information where all is learnt."""

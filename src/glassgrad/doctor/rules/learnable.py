@@ -12,8 +12,9 @@ from glassgrad.doctor.library import Array, words
 from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
-LEAST, MOST = 192, 2048
-"""The number of examples that the probe needs, and the number that it takes at most."""
+LEAST, FEW, MOST = 192, 96, 2048
+"""The number of examples that the probe needs to say that there is nothing, and that there is something, and the
+number that it takes at most."""
 WIDTH, RIDGE, PERMUTED = 128, 10.0, 6
 DEVIATIONS = 3.0
 """By how many deviations the score for the targets has to exceed the scores for permuted targets."""
@@ -271,9 +272,9 @@ class _Known:
 
 def _known(run: Run) -> _Known | None:
     """Return what a guess without inputs and the probe get; None if there are too few examples."""
-    if (known := _gathered(run.examples) or _gathered(run.places, once=False)) is not None:
+    if (known := _gathered(run.examples, FEW) or _gathered(run.places, FEW, once=False)) is not None:
         return _of_classes(*known, "classes")
-    if (known := _gathered(run.pairs)) is None:
+    if (known := _gathered(run.pairs, FEW)) is None:
         return None
     x, y = known
     if y.shape[1:] and np.prod(y.shape[1:]) == x.shape[1]:
@@ -320,17 +321,22 @@ def _of_tokens(run: Run) -> bool:
 
 
 def _features(x: Array) -> Array:
-    """Return inputs as numbers: of tokens, for each place which one stands there, if there are not too many."""
+    """Return inputs as numbers: of tokens how often each comes, and which one stands at each place if these are few."""
     if x.dtype.kind not in "iu":
         return x.astype(np.float64)
     least, most = int(x.min()), int(x.max())
-    if most - least >= VOCABULARY or x.shape[1] * (most - least + 1) > 4096:
+    tokens = most - least + 1
+    if tokens > COLUMNS:
         return x.astype(np.float64)
-    hot: Array = np.eye(most - least + 1)[x - least].reshape(len(x), -1)
-    return hot
+    places = np.eye(tokens)[x - least]
+    counts: Array = places.sum(1)
+    few = tokens <= VOCABULARY and x.shape[1] * tokens <= 4096
+    return np.concatenate([places.reshape(len(x), -1), counts], axis=1) if few else counts
 
 
-def _gathered(batches: Sequence[tuple[Array, Array]], *, once: bool = True) -> tuple[Array, Array] | None:
+def _gathered(
+    batches: Sequence[tuple[Array, Array]], least: int = LEAST, *, once: bool = True
+) -> tuple[Array, Array] | None:
     """Return the inputs and targets of all batches of the last one's shape; None if too few.
 
     With `once` each input comes once: one that came in two epochs would be in both halves, its label known by heart.
@@ -344,7 +350,7 @@ def _gathered(batches: Sequence[tuple[Array, Array]], *, once: bool = True) -> t
     if once:
         first = np.unique(x, axis=0, return_index=True)[1]
         x, y = x[first], y[first]
-    return (x, y) if len(y) >= LEAST and np.isfinite(x).all() and np.isfinite(y).all() else None
+    return (x, y) if len(y) >= least and np.isfinite(x).all() and np.isfinite(y).all() else None
 
 
 def probe(x: Array, y: Array) -> tuple[float, float, float]:

@@ -115,7 +115,9 @@ class Run:
         examples: (inputs, class numbers) of sampled steps, at most a few hundred rows each.
         pairs: (inputs, targets) of sampled steps whose loss is a squared error.
         places: (token and the one before it, class numbers) of sampled steps with a class for each place of a sequence.
-        scores: how well the outputs of sampled steps fit their targets; `modes`: those of one batch in both modes.
+        scores: how well the outputs of sampled steps fit their targets; `modes`: those of one batch in both modes;
+            `validations`: those of passes without gradients, as far as their targets were found, with `held`: (inputs,
+            targets) of these.
 
     Example:
         >>> import glassgrad as gg
@@ -146,6 +148,8 @@ class Run:
     places: tuple[tuple[Array, Array], ...] = ()
     scores: tuple[Score, ...] = ()
     modes: tuple[Score, ...] = ()
+    validations: tuple[Score, ...] = ()
+    held: tuple[tuple[Array, Array], ...] = ()
 
     @property
     def noise_scale(self) -> float:

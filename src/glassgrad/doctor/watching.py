@@ -151,6 +151,8 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             places=tuple(self._structure.places),
             scores=tuple(self._structure.scores),
             modes=tuple(self._structure.modes),
+            validations=tuple(self._structure.validations.scores),
+            held=tuple(self._structure.validations.examples),
         )
 
     @property
@@ -191,7 +193,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         if not library.is_recording(self.model):
             if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
                 self.calls.training.append((self.calls.steps, here()))
-            self._structure.held(args)
+            self._structure.held(args, output)
             return
         self._call("F")
         if self.sampling:

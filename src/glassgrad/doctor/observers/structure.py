@@ -17,7 +17,7 @@ from glassgrad.doctor.graphs.graph import COMPARES, KEPT, Constant, Graph, Label
 from glassgrad.doctor.library import Args, Array, Module, Optimizer, Tensor
 from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.observers.copies import Copies
-from glassgrad.doctor.observers.entering import Drift, Mixing, Modes
+from glassgrad.doctor.observers.entering import Drift, Held, Mixing, Modes
 from glassgrad.doctor.observers.entering.mixing import in_sequence_order
 from glassgrad.doctor.observers.forward_watch import Looker
 from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, told, where_put
@@ -71,7 +71,7 @@ class Structure:
         self.places: list[tuple[Array, Array]] = []
         self.scores: list[Score] = []
         self.readings, self.tokens, self._rows = Readings(), Tokens(), Rows()
-        self._drift, self._mixing, self._modes = Drift(), Mixing(), Modes()
+        self._drift, self._mixing, self._modes, self.validations = Drift(), Mixing(), Modes(), Held()
         self._gains: tuple[tuple[str, float], ...] = ()
         self._args: Args = ()
         self._against, self._seeds, self._asking, self._told = False, 0, False, 0
@@ -168,14 +168,18 @@ class Structure:
         if self._passes <= _PASSES:
             self._pending = any(_has_gradient(one) for one in self._held)
 
-    def held(self, args: Args) -> None:
-        """Look at the inputs of a pass without gradients."""
+    def held(self, args: Args, output: Any) -> None:
+        """Look at the inputs of a pass without gradients, and at its targets."""
         entering = library.numbers(library.first_tensor(args))
         if entering is None or self._asking or not self._calls.steps:
             return
         self._calls.sites.setdefault("held", here())
         self._rows.held(entering)
         self._drift.held(entering)
+        leaving = library.numbers(library.first_tensor(output))
+        if leaving is not None and leaving.ndim and entering.ndim and self.scores:
+            frame = provenance.user_frame()
+            self.validations.look(self._calls.steps, frame, entering, leaving, self.scores[-1].kind)
 
     def passes(self, graph: Graph) -> None:
         """Note the targets of the binary losses of a backward pass that are one number for all examples."""

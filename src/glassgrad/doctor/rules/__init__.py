@@ -29,6 +29,7 @@ from glassgrad.doctor.rules import (
     setup,
     steps,
     targets,
+    validation,
 )
 from glassgrad.doctor.rules.causes import ranked
 from glassgrad.doctor.rules.rule import Rule, Rules, Seen, apply, ordered
@@ -62,6 +63,7 @@ _CAUSES = (
     entering.RULES,
     targets.RULES,
     objectives.RULES,
+    validation.RULES,
     learnable.RULES,
 )
 _OF_RUNS = calls.RULES, map(_at_the_call, batch.OF_INPUTS), *_CAUSES, setup.RULES, graph.RULES, loss.RULES, steps.RULES
@@ -80,8 +82,8 @@ DATA_RULES: Rules = data.RULES
 
 COURSE = words(
     "rate-above-the-curvature rate-unfit-for-the-weights gradients-zigzag vanishing-gradient exploding-gradient "
-    "saturated dead-units initial-weights-out-of-the-usual first-loss-far-off loss-spikes loss-rises inputs-unnormalised "
-    "targets-unnormalised learning-rate-out-of-the-usual sigmoids-too-deep"
+    "saturated dead-units initial-weights-out-of-the-usual first-loss-far-off loss-spikes loss-rises "
+    "inputs-unnormalised targets-unnormalised learning-rate-out-of-the-usual sigmoids-too-deep"
 )
 """Names of findings that warn of what may become of a training: mere information where all is learnt."""
 

@@ -30,8 +30,6 @@ TURNED = 0.2
 """The correlation of pictures and turned maps from which they belong together so."""
 WELL, KNOWN = 0.85, 3
 """The score late in a run from which it has learnt, and the number of scores that tell."""
-FELL = 0.4
-"""The score in evaluation mode relative to that in training mode, from which the mode spoils it."""
 STILL = 0.01
 """The fall in the last quarter of a run, relative to such a guess, from which the loss still falls."""
 CLOSE, COLUMNS = 1e-5, 512
@@ -124,35 +122,10 @@ def _behind(run: Run) -> Iterator[Seen]:
     gained = (mine - known.chance) / max(known.best - known.chance, 1e-9)
     if known.share > MUCH and known.chance < EVEN and gained < HALF:
         what = (
-            f"the outputs of the model {_in_words(known.kind, mine)} at the end, and a probe of {WIDTH} random "
+            f"the outputs of the model {in_words(known.kind, mine)} at the end, and a probe of {WIDTH} random "
             f"features {known.told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
         )
         yield Seen(what, where, gained, threshold=HALF)
-
-
-@warning(
-    "validation far worse than training",
-    "Look at what the mode changes: running statistics that are late, too noisy or of other data, dropout, or a branch "
-    "on self.training. Validate on a training batch in both modes to tell.",
-    "nn.BatchNorm1d(width, momentum=0.1)  # or GroupNorm, which is the same in both modes",
-    FELL,
-)
-def _by_the_mode(run: Run) -> Iterator[Seen]:
-    known = run.modes[-2:]
-    least = min((one.training for one in known), default=0.0)
-    nothing = {"numbers": 0.0, "binary": 0.5}.get(known[0].kind if known else "", 1 / max(_classes(run), 2))
-    if len(known) < 2 or not least - nothing > MUCH * (1 - nothing):
-        return
-    lost = max((one.evaluation - nothing) / (one.training - nothing) for one in known)
-    if lost < FELL:
-        one = known[-1]
-        where = run.calls.line("held") or run.calls.line("forward")
-        what = (
-            f"in training mode the outputs {_in_words(one.kind, one.training)} of a batch, and in evaluation mode the "
-            f"outputs for the same batch {_in_words(one.kind, one.evaluation)}, after {one.step} steps: what is "
-            f"validated{f' at {where}' if where else ''} is not what was trained"
-        )
-        yield Seen(what, where, lost)
 
 
 def learns_well(run: Run) -> bool:
@@ -172,11 +145,8 @@ def learns_well(run: Run) -> bool:
     return not uneven and min(float(np.median([one.training for one in late])), late[-1].training) > WELL
 
 
-def _classes(run: Run) -> int:
-    return max((labels.classes for _, labels in run.labels), default=2)
-
-
-def _in_words(kind: str, value: float) -> str:
+def in_words(kind: str, value: float) -> str:
+    """Say what outputs with a score do: they "get 90% of the classes right"."""
     return f"explain {value:.0%} of the variance" if kind == "numbers" else f"get {value:.0%} of the classes right"
 
 
@@ -394,12 +364,38 @@ def probe_of_numbers(x: Array, y: Array) -> tuple[float, float, float]:
     return found, by_chance, max(spread, 1 / len(y), 1e-6)
 
 
+def guessed(x: Array, y: Array, inputs: Array, kind: str) -> Array:
+    """Return what the probe, trained on examples, says of other inputs.
+
+    Args:
+        x: the examples' inputs (n, features); `y`: their targets.
+        inputs: the others (m, features); `kind`: "classes", "binary" or "numbers".
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(300, 3))
+        >>> bool(np.mean(guessed(x[:200], x[:200, 0] > 0, x[200:], "binary")[:, 0] > 0.5) > 0.2)
+        True
+    """
+    wanted = np.eye(int(y.max()) + 1)[y] if kind == "classes" else y.reshape(len(y), -1).astype(np.float64)
+    features = _drawn(np.concatenate([x, inputs]), len(x))
+    one, middle = features[: len(x)], wanted.mean(0)
+    gram = one.T @ one + RIDGE * np.eye(one.shape[1])
+    guess: Array = features[len(x) :] @ np.linalg.solve(gram, one.T @ (wanted - middle)) + middle
+    return guess
+
+
+def _drawn(x: Array, known: int) -> Array:
+    """Return random features of inputs, normalised by the first ones."""
+    rng = np.random.default_rng(0)
+    x = (x - x[:known].mean(0)) / (x[:known].std(0) + 1e-8)
+    hidden = np.maximum(x @ rng.normal(size=(x.shape[1], WIDTH)) / np.sqrt(x.shape[1]) + rng.normal(size=WIDTH), 0)
+    return np.concatenate([x[:, :256], hidden, np.ones((len(x), 1))], axis=1)
+
+
 def _judged(x: Array, y: Array, score: Callable[[Array, Array], float]) -> tuple[float, float, float]:
     """Return the score of ridge regressions of each half on the other, and its mean and deviation for permuted y."""
-    rng = np.random.default_rng(0)
-    x = (x - x.mean(0)) / (x.std(0) + 1e-8)
-    hidden = np.maximum(x @ rng.normal(size=(x.shape[1], WIDTH)) / np.sqrt(x.shape[1]) + rng.normal(size=WIDTH), 0)
-    features = np.concatenate([x[:, :256], hidden, np.ones((len(x), 1))], axis=1)
+    rng = np.random.default_rng(1)
+    features = _drawn(x, len(x))
     order = rng.permutation(len(y))
     features, y = features[order], y[order]
     middle = len(y) // 2

@@ -140,7 +140,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             losses=self.losses.table(),
             unseen=tuple(self._unseen),
             setup=self._structure.fitted(self._setup),
-            graph=self._kept.graphs[0][1] if self._kept.graphs else None,
+            graph=self._kept.first,
             inputs=self._inputs or (),
             labels=tuple(self._kept.labels),
             held_out=np.array(self._held_out, np.float64).reshape(-1, 2),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 from glassgrad.doctor.graphs.graph import Graph
@@ -26,6 +28,15 @@ class Kept:
         self.graph: Graph | None = None
         self.graphs: list[tuple[int, Graph]] = []
         self.labels: list[tuple[int, Any]] = []
+        self._lows: list[float] = []
+
+    @property
+    def first(self) -> Graph | None:
+        """The first graph, with the least operand of each op over all sampled steps."""
+        if not self.graphs or not self._lows:
+            return self.graphs[0][1] if self.graphs else None
+        graph = self.graphs[0][1]
+        return replace(graph, ops=tuple(replace(op, low=low) for op, low in zip(graph.ops, self._lows, strict=True)))
 
     def drop(self) -> None:
         """Forget the last pass."""
@@ -39,6 +50,8 @@ class Kept:
             self._losses.add(step, loss)
         if graph is None:
             return
+        if self.graphs:
+            self._lows = _least(self._lows, graph, self.graphs[0][1])
         if len(self.graphs) < _GRAPHS:
             self.graphs.append((step, graph))
             site = graph.ops[graph.loss].site
@@ -48,3 +61,12 @@ class Kept:
             self.labels.append((step, labels))
             self._structure.learns(labels)
         self._structure.compares(graph)
+
+
+def _least(lows: list[float], graph: Graph, first: Graph) -> list[float]:
+    """Return the least operands so far, of graphs that are as the first one; they do not count those that are NaN."""
+    if len(graph.ops) != len(first.ops):
+        return lows
+    before = lows or [op.low for op in first.ops]
+    pairs = zip(before, (op.low for op in graph.ops), strict=True)
+    return [one if math.isnan(other) else other if math.isnan(one) else min(one, other) for one, other in pairs]

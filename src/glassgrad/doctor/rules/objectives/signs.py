@@ -18,6 +18,8 @@ from glassgrad.doctor.run import Run
 
 SHARE, AVERAGED = 4.0, 1.5
 """The weight of an example in a term summed over the batch, below which it is meant, and in an averaged one."""
+DIVERGENCE = 12.0
+"""The weight of a latent number relative to that of a number that is predicted."""
 _ERRORS = words(
     "cross_entropy mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
 )
@@ -253,6 +255,54 @@ def _unequal(run: Run) -> Iterator[Seen]:
             )
             yield Seen(what, adding.where or where, share)
             return
+
+
+@warning(
+    "loss terms of unequal size",
+    "Sum the error over the numbers of an example too, and average both over the examples; or give the divergence a "
+    "factor.",
+    "loss = (error.sum(1) + kl.sum(1)).mean()",
+    DIVERGENCE,
+    "Kingma and Welling (2013), Auto-encoding variational Bayes",
+)
+def _divergence(run: Run) -> Iterator[Seen]:
+    """Find a divergence summed over its latent numbers, beside an error averaged over the numbers of an example."""
+    graph = run.graph
+    batch = int(run.data.batch[0]) if run.data is not None and np.isfinite(run.data.batch[:1]).all() else 0
+    if graph is None or batch < 2 or any(_unequal.look(run)):
+        return
+    terms = [term for term in passed(graph) if math.isfinite(term.weight)]
+    squares = [term for term in terms if _is_square(term.op) and term.sign > 0 and term.op.shape[:1] == (batch,)]
+    exponentials = [term for term in terms if term.op.name == "exp" and term.sign > 0]
+    errors = [(term, each) for term in terms if (each := _each(term, batch)) > 0]
+    alike = {(term.op.shape, term.weight) for term in exponentials}
+    for term in squares:
+        for other, each in errors if (term.op.shape, term.weight) in alike else ():
+            share = 2 * term.weight * batch / each
+            if other.op.shape != term.op.shape and share > DIVERGENCE:
+                adding = graph.ops[term.reduced] if term.reduced >= 0 else term.op
+                where = run.calls.line("loss")
+                what = (
+                    f"{_line(other.op)} is averaged over the numbers of an example, and the divergence is summed over "
+                    f"its own ({_line(adding)}): in the loss{_at(where)} each of these weighs {share:.0f} times as much"
+                )
+                yield Seen(what, other.op.where or where, share)
+                return
+
+
+def _is_square(op: Op) -> bool:
+    return op.name in _SQUARES or (op.name == "multiply" and len(op.parents) == 2 and len(set(op.parents)) == 1)
+
+
+def _each(term: Term, batch: int) -> float:
+    """Return the weight of one number of an example in an error of predictions; 0 for other terms."""
+    op = term.op
+    if op.constant is None or term.sign < 0 or op.constant.shape[:1] != (batch,):
+        return 0.0
+    numbers = math.prod(op.constant.shape) / batch
+    if op.name in _ERRORS and op.shape == ():
+        return term.weight / numbers if op.reduction in {"", "mean"} else term.weight * batch
+    return term.weight * batch if op.name in _ERRORS else 0.0
 
 
 def _is_of_examples(term: Term, batch: int) -> bool:

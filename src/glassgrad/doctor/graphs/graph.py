@@ -243,7 +243,7 @@ def constant_of(name: str, operands: tuple[Any, ...], parents: tuple[int, ...]) 
     )
 
 
-def _missed(name: str, output: Any, target: Array) -> float:
+def _missed(name: str, output: Array, target: Array) -> float:
     """Return by how much outputs miss their targets."""
     if name not in COMPARES or not _is_array(output) or output.shape != target.shape or not target.ndim:
         return math.nan

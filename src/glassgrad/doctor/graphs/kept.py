@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
-from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.graphs.graph import Graph, Labels
 from glassgrad.doctor.observers.loss_record import LossRecord
 from glassgrad.doctor.observers.structure import Structure
 from glassgrad.doctor.run import Calls
@@ -27,7 +26,7 @@ class Kept:
         self.loss: float | None = None
         self.graph: Graph | None = None
         self.graphs: list[tuple[int, Graph]] = []
-        self.labels: list[tuple[int, Any]] = []
+        self.labels: list[tuple[int, Labels]] = []
         self._lows: list[float] = []
 
     @property

@@ -19,7 +19,7 @@ from glassgrad.doctor.graphs.graph import (
     labels_of,
     low_of,
 )
-from glassgrad.doctor.library import Args, Tensor
+from glassgrad.doctor.library import Args, Array, Tensor
 from glassgrad.engine.mode import MODE, WATCHED
 from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.ops.core import Primitive
@@ -56,7 +56,7 @@ class Operands(Watcher):
         if prim.name != "subtract":
             return prim
 
-        def evaluate(*arrays: Any, **params: Any) -> Any:
+        def evaluate(*arrays: Array, **params: object) -> object:
             self._latest = arrays
             return prim.evaluate(*arrays, **params)
 

@@ -19,7 +19,7 @@ from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.restoring.set_aside import aside
 
 _hearing: list[TorchObserver] = []
-_replaced: list[Callable[..., Any]] = []
+_replaced: list[Callable[..., object]] = []
 
 
 class TorchObserver:
@@ -146,9 +146,9 @@ def _leave(observer: TorchObserver) -> None:
         pytorch().autograd.backward = _replaced.pop()
 
 
-def _told_of(run: Callable[..., Any]) -> Callable[..., Any]:
+def _told_of(run: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(run)
-    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    def backward(tensors: Tensor, *args: object, **kwargs: object) -> object:
         loss = tensors[0] if isinstance(tensors, tuple | list) and tensors else tensors
         waiting = [one for one in tuple(_hearing) if one.begins(loss)]
         result = run(tensors, *args, **kwargs)

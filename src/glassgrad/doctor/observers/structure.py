@@ -168,7 +168,7 @@ class Structure:
         if self._passes <= _PASSES:
             self._pending = any(_has_gradient(one) for one in self._held)
 
-    def held(self, args: Args, output: Any) -> None:
+    def held(self, args: Args, output: Tensor) -> None:
         """Look at the inputs of a pass without gradients, and at its targets."""
         entering = library.numbers(library.first_tensor(args))
         if entering is None or self._asking or not self._calls.steps:

@@ -178,7 +178,7 @@ def _best_turn(x: Array, y: Array) -> tuple[float, float, str] | None:
     pictures = x.reshape(len(x), -1, size, size).astype(np.float64).mean(1)
     maps = y.reshape(len(y), -1, size, size).astype(np.float64).mean(1)
     flat = (pictures - pictures.mean()).reshape(-1)
-    scores = {}
+    scores: dict[str, float] = {}
     for mirrored in (False, True):
         for quarter in range(4):
             turned = np.rot90(maps.swapaxes(1, 2) if mirrored else maps, quarter, (1, 2))

@@ -6,11 +6,10 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from types import FrameType
-from typing import Any
 
 from glassgrad.base import provenance
 from glassgrad.doctor import library
-from glassgrad.doctor.library import Array
+from glassgrad.doctor.library import Array, Tensor
 
 _LOSS = re.compile(r"loss|criterion|entropy|bce|mse|accuracy|eq$|score", re.IGNORECASE)
 _DEEPEST = 3
@@ -73,7 +72,7 @@ def _holds(node: ast.expr, names: set[str], line: int) -> bool:
     )
 
 
-def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
+def _value(node: ast.expr, known: Mapping[str, Tensor]) -> Tensor:
     """Return the value of a name, a part of one, or an attribute; None for what may have effects or is unknown."""
     try:
         if isinstance(node, ast.Name):
@@ -91,7 +90,7 @@ def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
     return None
 
 
-def _place(node: ast.expr, known: Mapping[str, Any]) -> Any:
+def _place(node: ast.expr, known: Mapping[str, Tensor]) -> Tensor:
     if isinstance(node, ast.Slice):
         parts = [None if one is None else _place(one, known) for one in (node.lower, node.upper, node.step)]
         return slice(*parts)

@@ -49,13 +49,15 @@ class Reading:
 class Padding:
     """Padding that the loss reaches: the embedding it enters, the token, whether the embedding knows of it.
 
-    `counted` tells whether the loss has the filler among its targets.
+    `counted` tells whether the loss has the filler among its targets, `inverted` whether it depends on the filler more
+    than on the words.
     """
 
     name: str
     filler: int
     by_index: bool
     counted: bool
+    inverted: bool = False
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,20 @@ def calling_method(name: str, files: Iterable[str]) -> str:
     )
 
 
+def masking(files: Iterable[str]) -> str:
+    """Return the first line that compares something to make a mask, or fills by one; empty if none does."""
+
+    def masks(node: ast.AST) -> bool:
+        value = node.value if isinstance(node, ast.Assign) else None
+        names = [ast.unparse(one) for one in _targets(node)]
+        compared = value is not None and any(isinstance(one, ast.Compare) for one in ast.walk(value))
+        return compared and any("mask" in name or "pad" in name for name in names)
+
+    return _first(files, masks) or _first(
+        files, lambda node: isinstance(node, ast.Call) and "masked_fill" in _called(node)
+    )
+
+
 def going_through(files: Iterable[str]) -> str:
     """Return the first line that goes through the parameters of two models together; empty if none does."""
     return _first(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from operator import mul
 
+from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import Graph, Op, Shape
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.rule import Seen, error, listed, rules_of, warning
@@ -131,6 +132,22 @@ def _direct(graph: Graph, number: int) -> Op | None:
     return graph.ops[number] if number >= 0 and graph.ops[number].name == "softmax" else None
 
 
+@error(
+    "mask inverted",
+    "Turn the mask: in masked_fill and key_padding_mask True leaves a place out, in a product 1 keeps it.",
+    "scores.masked_fill(tokens == filler, float('-inf'))  # leaves the filler out",
+)
+def _inverted(run: Run) -> Iterator[Seen]:
+    found = run.parts.padding
+    if found is not None and found.inverted:
+        where = source_lines.masking(run.parts.files) or run.calls.line("forward")
+        what = (
+            f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it far "
+            f"more than on the words before it: the mask{_at(where)} leaves out what it should keep"
+        )
+        yield Seen(what, where)
+
+
 @warning(
     "padding contributes",
     "Mask the padding: in attention, in means and sums over positions, and in the loss.",
@@ -138,7 +155,7 @@ def _direct(graph: Graph, number: int) -> Op | None:
 )
 def _padding(run: Run) -> Iterator[Seen]:
     found = run.parts.padding
-    if found is None:
+    if found is None or found.inverted:
         return
     if found.by_index and not (run.graph is not None and any(op.name in _MIXES for op in run.graph.ops)):
         return  # the embedding of the filler is 0

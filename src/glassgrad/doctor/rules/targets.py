@@ -17,6 +17,7 @@ _ERRORS = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
 _BINARY = words("binary_cross_entropy binary_cross_entropy_with_logits")
 _BOUNDS = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "softmax": (0.0, 1.0)}
 LOGS = words("log_softmax logsigmoid log_sigmoid log")
+_NORMS = words("batch_norm layer_norm instance_norm group_norm normalize")
 OUTSIDE = 0.05
 """How far targets may lie outside of the range of the output, as a part of the range."""
 LARGE = 100.0
@@ -115,6 +116,23 @@ def _out_of_reach(run: Run) -> Iterator[Seen]:
                 f"{target.high:.3g}"
             )
             yield Seen(what, maker.where or op.where, beyond)
+            return
+
+
+@warning(
+    "normalisation at the output",
+    "End with a linear layer: a normalisation gives each batch, or each example, the same mean and deviation.",
+    "nn.Linear(width, 1)  # without the normalisation behind it",
+)
+def _normalised(run: Run) -> Iterator[Seen]:
+    for op, maker, target in compared(run.graph):
+        spread = target.std > 0 and target.shape[0] > 3
+        if op.name in _ERRORS and maker.name in _NORMS and spread and op.shape in {(), target.shape}:
+            what = (
+                f"{_line(maker)} makes the predictions that {_line(op)} compares with targets of mean {target.mean:.3g}"
+                f" and deviation {target.std:.3g}: it takes away by how much they differ"
+            )
+            yield Seen(what, maker.where or op.where)
             return
 
 

@@ -123,6 +123,8 @@ class Parts:
         twin: whether another model of the same weights exists, such as a target network.
         sides: (number, line) of the binary losses of all backward passes: the number that all targets are, NaN if they
             differ.
+        fixed: normalisations and dropouts of which no parameter is trained, in a module of which none is.
+        moving: frozen normalisations whose running statistics changed all the same.
         scales: (step, size) of the targets of an error, which move if a model makes them.
     """
 
@@ -174,3 +176,5 @@ class Parts:
     twin: bool = False
     scales: tuple[tuple[int, float], ...] = ()
     sides: tuple[tuple[float, str], ...] = ()
+    fixed: tuple[str, ...] = ()
+    moving: tuple[str, ...] = ()

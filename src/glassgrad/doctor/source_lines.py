@@ -18,6 +18,8 @@ DRAWS = words(
     "normal_ uniform_ trunc_normal_ xavier_normal_ xavier_uniform_ kaiming_normal_ kaiming_uniform_ orthogonal_"
 )
 """Functions that draw weights."""
+_MADE = words("tensor as_tensor from_numpy array Tensor FloatTensor")
+"""Functions that make a tensor of numbers."""
 CUTS = words("detach item numpy tolist argmax no_grad")
 
 
@@ -179,8 +181,11 @@ def cutting(files: Iterable[str]) -> str:
     return _first(files, lambda node: isinstance(node, ast.expr) and cuts(node), within=("forward", "__init__"))
 
 
-def cut_terms(place: str, files: Iterable[str]) -> str:
-    """Return the line that cuts off a value which the statement at a line ("file.py:12") adds; empty if none does."""
+def cut_terms(place: str, files: Iterable[str], side: int = -1) -> str:
+    """Return the line that cuts off a value which the statement at a line ("file.py:12") adds; empty if none does.
+
+    `side` tells which operand of its first sum that is, 0 or 1; -1 if it is unknown.
+    """
     for file in files:
         tree = provenance.tree_of(file)
         nodes = list(ast.walk(tree)) if tree is not None else []
@@ -191,14 +196,16 @@ def cut_terms(place: str, files: Iterable[str]) -> str:
                 made |= {one.id: node for one in _targets(node) if isinstance(one, ast.Name)}
         here = [node for node in nodes if isinstance(node, ast.stmt) and f"{short}:{node.lineno}" == place]
         for node in here:
-            waiting, seen = _names(node), set()
+            sums = [one for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)]
+            added = [one.right if side else one.left for one in sums[:1]] if side >= 0 else []
+            waiting, seen = _names(added[0] if added else node), set()
             while waiting:
                 name = waiting.pop()
                 cause = made.get(name)
                 if name in seen or cause is None or cause is node:
                     continue
                 seen.add(name)
-                if any(isinstance(one, ast.Call) and _called(one) in CUTS for one in ast.walk(cause.value)):
+                if any(isinstance(one, ast.Call) and _called(one) in CUTS | _MADE for one in ast.walk(cause.value)):
                     return f"{short}:{cause.lineno}"
                 waiting += _names(cause.value)
     return ""

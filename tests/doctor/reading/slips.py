@@ -106,6 +106,28 @@ for x, y in batches:
         (("=+", "+="),),
     ),
     Case(
+        "moving average never updated",
+        """
+class Average:
+    def __init__(self, model):
+        self.model, self.shadow = model, [one.detach().clone() for one in model.parameters()]
+    def update(self):
+        for mine, one in zip(self.shadow, self.model.parameters()):
+            mine.mul_(0.9).add_(0.1 * one.detach())
+    def copy_to(self):
+        for mine, one in zip(self.shadow, self.model.parameters()):
+            one.data.copy_(mine)
+"""
+        + _TRAINED
+        + """
+average = Average(model)  #!
+for epoch in range(9):
+    train(model)
+average.copy_to()
+""",
+        (("    train(model)\n", "    train(model)\n    average.update()\n"),),
+    ),
+    Case(
         "target moves with the model",
         _TRAINED
         + """

@@ -83,7 +83,7 @@ class Labels:
 
     `values` holds the numbers themselves, at most `KEPT` of them; `reach` is the largest size of an output. `right` is
     the share of examples whose largest output is that of their class. A map of classes counts as many examples as it
-    has places.
+    has places. `weights` are those of the classes, if the loss has any.
     """
 
     count: int
@@ -93,6 +93,7 @@ class Labels:
     values: Array | None = field(default=None, compare=False, repr=False)
     reach: float = field(default=math.nan, compare=False)
     right: float = field(default=math.nan, compare=False)
+    weights: Array | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind == "f"
 
 
-def labels_of(logits: Any, labels: Any) -> Labels | None:
+def labels_of(logits: Any, labels: Any, weights: Array | None = None) -> Labels | None:
     """Describe class numbers and the outputs they are compared with."""
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or not 0 < labels.size <= _MOST_LABELS:
         return None
@@ -284,4 +285,6 @@ def labels_of(logits: Any, labels: Any) -> Labels | None:
     counted = labels >= 0
     tells = known and classes > 1 and counted.any()
     right = float(np.mean(logits[counted].argmax(1) == labels[counted])) if tells else math.nan
-    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes, labels[:KEPT].copy(), reach, right)
+    known = weights is not None and weights.shape == (classes,) and classes > 1
+    given = weights if known else None
+    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes, labels[:KEPT].copy(), reach, right, given)

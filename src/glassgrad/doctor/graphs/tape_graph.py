@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from glassgrad.doctor.graphs.graph import (
     CONSTANT,
     LEAF,
@@ -119,4 +121,5 @@ def _shape(parent: Any, operand: Any) -> tuple[int, ...] | None:
 def _labels(name: str, operands: tuple[Any, ...]) -> Labels | None:
     if name != "cross_entropy" or len(operands) < 2:
         return None
-    return labels_of(operands[0], operands[1])
+    weights = operands[2] if len(operands) > 2 and isinstance(operands[2], np.ndarray) else None
+    return labels_of(operands[0], operands[1], weights)

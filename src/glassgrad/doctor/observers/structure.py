@@ -62,6 +62,7 @@ class Structure:
         self._thrown = self._passes = self._same = self._varied = 0
         self._zeros: list[float] = []
         self._sides: list[tuple[float, str]] = []
+        self._moved: dict[str, int] = {}
         self._inputs: Array | None = None
         self._output: Array | None = None
         self._tokens_entered: Array | None = None
@@ -270,6 +271,9 @@ class Structure:
 
     def stepping(self) -> None:
         """Note a step of the optimizer."""
+        if self._moded:
+            for name, moves in self._fixed():
+                self._moved[name] = self._moved.get(name, 0) + moves
         self._pending = False
         if "step" not in self._calls.sites:
             self._calls.sites["step"] = here()
@@ -323,6 +327,13 @@ class Structure:
                 kinds = {type(module).__name__}
                 where = source_lines.calling(kinds, self._files, "momentum")
                 yield Statistics(name, float(momentum), arrived, where)
+
+    def _fixed(self) -> Iterator[tuple[str, bool]]:
+        """Yield normalisations of which no parameter is trained, and whether their statistics move in a pass."""
+        for name, module in self._model.named_modules():
+            own = list(module.parameters(recurse=False)) if hasattr(module, "running_mean") else []
+            if own and not any(library.trainable(one) for one in own):
+                yield name, bool(getattr(module, "training", False))
 
     def _dropouts(self) -> Iterator[tuple[str, float, str]]:
         for name, module in self._model.named_modules():
@@ -396,6 +407,8 @@ class Structure:
             strays=self._strays,
             scales=tuple(self._scales),
             sides=tuple(self._sides),
+            fixed=tuple(name for name, _ in self._fixed()),
+            moving=tuple(name for name, passes in self._moved.items() if passes >= LEAST // 4),
             twin=self._copies is not None and self._copies.twin(),
         )
 

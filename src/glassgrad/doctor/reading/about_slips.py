@@ -19,6 +19,8 @@ _REWARD = re.compile(r"^(r|rew|rewards?)(_batch|_b|s)?$", re.IGNORECASE)
 _KEPT = re.compile(r"best|snapshot|saved|checkpoint|backup|before|old|initial|original", re.IGNORECASE)
 _FOLLOWS = re.compile(r"(^|_)(target|tgt|teacher|ema|shadow|frozen|old|prev|reference|ref)(_|\d|$)", re.IGNORECASE)
 """Names of models that follow another one more slowly."""
+_AVERAGES = re.compile(r"ema|average|shadow|polyak", re.IGNORECASE)
+_UPDATES = re.compile(r"^(update|step)", re.IGNORECASE)
 _SHORTCUT = re.compile(r"^(resid|identity|shortcut|skip)")
 _COPIES = re.compile(r"deepcopy|clone|copy\(")
 
@@ -338,6 +340,24 @@ def _alias(program: Program) -> Iterator[Spot]:
             if named and layer(program, node.value) is not None:
                 held = shown(node.value)
                 yield spot(node, text=shown(node), held=held, remedy=f"{shown(one)} = copy.deepcopy({held})")
+
+
+@reads("moving average never updated")
+def _never_follows(program: Program) -> Iterator[Spot]:
+    """Find an average of weights of the script's own class that is applied, and whose update nothing calls."""
+    methods = {ast.unparse(one.func) for one in program.calls if isinstance(one.func, ast.Attribute)}
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
+            continue
+        function = node.value.func
+        owner = program.classes.get(function.id) if isinstance(function, ast.Name) else None
+        updates = [name for name in owner.methods if _UPDATES.match(name)] if owner is not None else []
+        held = ast.unparse(node.targets[0])
+        used = [one for one in methods if one.startswith(f"{held}.")]
+        follows = owner is not None and _AVERAGES.search(owner.node.name)
+        if follows and updates and used and not any(one.rpartition(".")[2] in updates for one in methods):
+            calls = [one for one in program.calls if ast.unparse(one.func) in used]
+            yield spot(node, *calls, text=shown(node), held=held, used=used[0], update=updates[0])
 
 
 @reads("argmax over all axes")

@@ -189,7 +189,18 @@ def _seen(run: Run) -> Iterator[Seen]:
             f"the targets are the next tokens of the inputs, and the outputs of the model{_at(where)} at the first "
             "positions change with the tokens at the last: it sees what it is to predict"
         )
-        yield Seen(what, where)
+        attends = _attending(run.graph)
+        what += f"; {_line(attends)} makes the weights of the positions" if attends is not None else ""
+        yield Seen(what, (attends.where if attends is not None else "") or where)
+
+
+def _attending(graph: Graph | None) -> Op | None:
+    """Return the first op that weights positions by each other."""
+    for op in graph.ops if graph is not None else ():
+        square = len(op.shape) > 2 and op.shape[-1] == op.shape[-2]
+        if op.where and (op.name in _ATTENDS - {"softmax"} or (op.name == "softmax" and square)):
+            return op
+    return None
 
 
 @warning(

@@ -100,6 +100,28 @@ def _alike(run: Run) -> Iterator[Seen]:
         yield Seen(what, where, len(parts.alike) / parts.matrices)
 
 
+@error(
+    "weights all alike",
+    "Begin one of two matrices in a row at random; only the last one of a branch may begin at 0.",
+    "nn.init.zeros_(branch[-1].weight)  # and leave the others as they are",
+)
+def _zeros_in_a_row(run: Run) -> Iterator[Seen]:
+    """Find matrices of zeros that never get a gradient, since each multiplies that of another by 0."""
+    data = run.data
+    if data is None or len(data) < 3 or any(_alike.look(run)):
+        return
+    at = [data.parameters.index(name) for name in run.parts.alike if name in data.parameters]
+    still = [one for one in at if (data.gradient_norm[:, one] == 0).all() and (data.parameter_norm[:, one] == 0).all()]
+    if len(still) > 1:
+        names = [data.parameters[one] for one in still]
+        where = run.parts.alike_at or run.setup.built
+        what = (
+            f"{listed(names)} are 0 when training begins{_at(where)}, and each multiplies the gradient of the other by "
+            f"0: none has changed in {len(data)} sampled steps"
+        )
+        yield Seen(what, where, float(len(still)))
+
+
 @warning("nearly everything frozen", "Train the last layer too, or all layers.", "parameter.requires_grad_(True)", FEW)
 def _frozen(run: Run) -> Iterator[Seen]:
     parts = run.parts

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Constant, Graph, Op
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.layers import LINEAR
@@ -18,6 +19,10 @@ _BINARY = words("binary_cross_entropy binary_cross_entropy_with_logits")
 _BOUNDS = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "softmax": (0.0, 1.0)}
 LOGS = words("log_softmax logsigmoid log_sigmoid log")
 _NORMS = words("batch_norm layer_norm instance_norm group_norm normalize")
+_ENTROPIES = words("CrossEntropyLoss NLLLoss cross_entropy nll_loss")
+FAVOURED, UNEVEN, MOSTLY = 1.5, 2.0, 0.9
+"""The weight of the commonest class relative to that of the rarest, how much more often it comes, and the correlation
+of all weights with the frequencies, from which they are turned round."""
 OUTSIDE = 0.05
 """How far targets may lie outside of the range of the output, as a part of the range."""
 LARGE = 100.0
@@ -310,6 +315,31 @@ def _bounded(run: Run) -> Iterator[Seen]:
             f"in all {len(known)} sampled steps: with {known[0].classes} classes the loss cannot fall below {least:.3g}"
         )
         yield Seen(what, where, reach)
+
+
+@warning(
+    "class weights favour the frequent",
+    "Weight a class by the inverse of its frequency.",
+    "weight = counts.sum() / (len(counts) * counts)",
+    FAVOURED,
+)
+def _favoured(run: Run) -> Iterator[Seen]:
+    known = [labels for _, labels in run.labels if labels.values is not None and labels.weights is not None]
+    if not known or sum(labels.count for labels in known) < 2 * ENOUGH:
+        return
+    weights = np.asarray(known[0].weights, np.float64)
+    seen = np.concatenate([labels.values for labels in known if labels.values is not None])
+    counts = np.bincount(seen[seen >= 0], minlength=len(weights))[: len(weights)].astype(np.float64)
+    most, least = int(counts.argmax()), int(np.where(counts > 0, counts, np.inf).argmin())
+    uneven = counts[most] > UNEVEN * counts[least]
+    if uneven and weights[most] > FAVOURED * weights[least] >= 0 and np.corrcoef(weights, counts)[0, 1] > MOSTLY:
+        where = run.calls.line("loss")
+        made = source_lines.calling(_ENTROPIES, run.parts.files, "weight")
+        what = (
+            f"the loss{_at(where)} gives class {most}, the commonest, a weight of {weights[most]:.3g}, and class "
+            f"{least}, the rarest, {weights[least]:.3g}{f' (set at {made})' if made else ''}: it counts for even less"
+        )
+        yield Seen(what, made or where, float(weights[most] / max(weights[least], 1e-12)))
 
 
 @info(

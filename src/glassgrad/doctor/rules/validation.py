@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.library import Array
-from glassgrad.doctor.rules.learnable import FEW, HALF, guessed, in_words
+from glassgrad.doctor.rules.learnable import EVEN, FEW, HALF, guessed, in_words
 from glassgrad.doctor.rules.rule import Seen, rules_of, warning
 from glassgrad.doctor.run import Run
 
-FELL = 0.4
-"""The score in evaluation mode relative to that in training mode, from which the mode spoils it."""
+FELL, STEADY = 0.4, 0.75
+"""The score in evaluation mode relative to that in training mode, from which the mode spoils it, and the least one in
+training: while weights change fast, running statistics are late by nature."""
 LEARNT, LOST, OTHERS = 0.6, 0.35, 0.4
 """The least score in training that tells something; that of a validation relative to it, and that of a probe relative
 to it, from which the examples are as in training."""
@@ -29,7 +30,7 @@ def _by_the_mode(run: Run) -> Iterator[Seen]:
     known = run.modes[-2:]
     least = min((one.training for one in known), default=0.0)
     nothing = _nothing(run, known[0].kind if known else "")
-    if len(known) < 2 or not least - nothing > HALF * (1 - nothing):
+    if len(known) < 2 or nothing > EVEN or not least - nothing > STEADY * (1 - nothing):
         return
     lost = max((one.evaluation - nothing) / (one.training - nothing) for one in known)
     if lost < FELL:
@@ -56,6 +57,8 @@ def _by_the_examples(run: Run) -> Iterator[Seen]:
     late = [one.training for one in run.scores if one.kind == kind and one.step > HALF * run.calls.steps]
     nothing = _nothing(run, kind)
     if not known or not late or run.parts.against or known[-1].step < HALF * run.calls.steps:
+        return
+    if nothing > EVEN:
         return
     mine = (float(np.median(late)) - nothing) / (1 - nothing)
     theirs = (float(np.median([one.training for one in known])) - nothing) / (1 - nothing)

@@ -48,7 +48,7 @@ def _others(tree: ast.Module, frame: FrameType) -> Iterator[ast.expr]:
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             pair = [node.left, node.right]
         for one, other in (pair, pair[::-1]) if pair else ():
-            if _holds(one, names, line) and not _holds(other, names, line):
+            if _holds(one, names, line) and not _is_mapped(one, names, line) and not _holds(other, names, line):
                 yield other
 
 
@@ -57,10 +57,17 @@ def _names_of(nodes: list[ast.AST], line: int) -> set[str]:
     names: set[str] = set()
     assigned = [node for node in nodes if isinstance(node, ast.Assign)]
     for node in sorted(assigned, key=lambda one: one.lineno):
-        if node.lineno <= line <= (node.end_lineno or 0) or (node.lineno > line and _holds(node.value, names, line)):
+        here = node.lineno <= line <= (node.end_lineno or 0)
+        later = node.lineno > line and _holds(node.value, names, line)
+        if (here or later) and not _is_mapped(node.value, names, line):
             parts = [one for target in node.targets for one in ast.walk(target)]
             names |= {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     return names
+
+
+def _is_mapped(node: ast.expr, names: set[str], line: int) -> bool:
+    """Tell whether an expression looks outputs up in a table, which gives them other numbers."""
+    return any(isinstance(one, ast.Subscript) and _holds(one.slice, names, line) for one in ast.walk(node))
 
 
 def _holds(node: ast.expr, names: set[str], line: int) -> bool:

@@ -101,7 +101,7 @@ def _best(candidates: Variables, output: Array, kind: str) -> Array | None:
     """Return the candidate that looks like targets of these outputs; None if that is not certain."""
     fits = [(name, value) for name, value in candidates if not _OTHERS.search(name) and _is_target(value, output, kind)]
     named = [value for name, value in fits if _TARGETS.search(name)]
-    chosen = named or [value for _, value in fits]
+    chosen = named
     alike = all(np.array_equal(one, chosen[0]) for one in chosen[1:])
     return chosen[0].reshape(-1) if kind != "numbers" and chosen and alike else chosen[0] if chosen and alike else None
 

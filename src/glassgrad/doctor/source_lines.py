@@ -109,17 +109,26 @@ def freezing(files: Iterable[str]) -> str:
     return _first(files, freezes)
 
 
-def calling_method(name: str, files: Iterable[str]) -> str:
-    """Return the first line that calls a method without arguments, such as "eval"; empty if none does."""
-    return _first(
-        files,
-        lambda node: (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == name
-            and not node.args
-        ),
+def calling_method(name: str, files: Iterable[str], above: str = "") -> str:
+    """Return the first line that calls a method without arguments, such as "eval"; empty if none does.
+
+    With `above`, a place such as "file.py:12", return the last one above that line, if there is one.
+    """
+    found = list(
+        _lines(
+            files,
+            lambda node: (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == name
+                and not node.args
+            ),
+        )
     )
+    file, _, line = above.rpartition(":")
+    places = [(one, one.rpartition(":")) for one in found if line]
+    before = [one for one, place in places if place[0] == file and int(place[2]) < int(line)]
+    return (before[-1:] or found[:1] or [""])[0]
 
 
 def masking(files: Iterable[str]) -> str:

@@ -120,10 +120,10 @@ class Average:
 """
         + _TRAINED
         + """
-average = Average(model)  #!
+average = Average(model)
 for epoch in range(9):
     train(model)
-average.copy_to()
+average.copy_to()  #!
 """,
         (("    train(model)\n", "    train(model)\n    average.update()\n"),),
     ),

@@ -357,7 +357,7 @@ def _never_follows(program: Program) -> Iterator[Spot]:
         follows = owner is not None and _AVERAGES.search(owner.node.name)
         if follows and updates and used and not any(one.rpartition(".")[2] in updates for one in methods):
             calls = [one for one in program.calls if ast.unparse(one.func) in used]
-            yield spot(node, *calls, text=shown(node), held=held, used=used[0], update=updates[0])
+            yield spot(calls[0], node, text=shown(node), held=held, used=used[0], update=updates[0])
 
 
 @reads("argmax over all axes")

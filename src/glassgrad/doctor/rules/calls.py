@@ -146,7 +146,7 @@ def _evaluating(run: Run) -> Iterator[Seen]:
 def _frozen_moves(run: Run) -> Iterator[Seen]:
     moving = run.parts.moving
     if moving:
-        where = source_lines.calling_method("train", run.parts.files)
+        where = source_lines.calling_method("train", run.parts.files, run.calls.line("forward"))
         frozen = f" at {run.parts.frozen_at}" if run.parts.frozen_at else ""
         what = (
             f"the weights of {listed(moving)} are frozen{frozen}, and train(){_at(where)} lets their running "

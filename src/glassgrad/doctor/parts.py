@@ -125,6 +125,7 @@ class Parts:
             differ.
         fixed: normalisations and dropouts of which no parameter is trained, in a module of which none is.
         moving: frozen normalisations whose running statistics changed all the same.
+        pretending: modules with an attribute `requires_grad`, which has no effect, and the user's line that sets one.
         scales: (step, size) of the targets of an error, which move if a model makes them.
     """
 
@@ -178,3 +179,4 @@ class Parts:
     sides: tuple[tuple[float, str], ...] = ()
     fixed: tuple[str, ...] = ()
     moving: tuple[str, ...] = ()
+    pretending: tuple[tuple[str, ...], str] = ((), "")

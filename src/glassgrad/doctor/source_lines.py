@@ -171,9 +171,15 @@ def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
         return True if isinstance(told[0], ast.Constant) and told[0].value is True else None
 
     files = list(files)
+    if _first(files, lambda node: isinstance(node, ast.Assign) and _by_mode(node), ("forward",)):
+        return []  # the probability itself is set by the mode
     found = dict.fromkeys(_lines(files, lambda node: says(node) is False, ("forward",)), False)
     found |= dict.fromkeys(_lines(files, lambda node: says(node) is True, ("forward",)), True)
     return list(found.items())
+
+
+def _by_mode(node: ast.Assign) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == "training" for one in ast.walk(node.value))
 
 
 def cutting(files: Iterable[str]) -> str:

@@ -328,6 +328,11 @@ class Structure:
                 where = source_lines.calling(kinds, self._files, "momentum")
                 yield Statistics(name, float(momentum), arrived, where)
 
+    def _pretending(self) -> tuple[tuple[str, ...], str]:
+        modules = self._model.named_modules()
+        found = tuple(name for name, module in modules if vars(module).get("requires_grad") is False)
+        return found, source_lines.assigned_to("requires_grad", self._files) if found else ""
+
     def _fixed(self) -> Iterator[tuple[str, bool]]:
         """Yield normalisations of which no parameter is trained, and whether their statistics move in a pass."""
         for name, module in self._model.named_modules():
@@ -407,6 +412,7 @@ class Structure:
             strays=self._strays,
             scales=tuple(self._scales),
             sides=tuple(self._sides),
+            pretending=self._pretending(),
             fixed=tuple(name for name, _ in self._fixed()),
             moving=tuple(name for name, passes in self._moved.items() if passes >= LEAST // 4),
             twin=self._copies is not None and self._copies.twin(),

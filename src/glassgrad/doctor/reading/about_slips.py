@@ -360,6 +360,18 @@ def _never_follows(program: Program) -> Iterator[Spot]:
             yield spot(calls[0], node, text=shown(node), held=held, used=used[0], update=updates[0])
 
 
+@reads("dropout off for good")
+def _off_for_good(program: Program) -> Iterator[Spot]:
+    """Find `self.p = self.p if self.training else 0`: after the first evaluation it stays 0."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.IfExp) or len(node.targets) != 1:
+            continue
+        target, value = ast.unparse(node.targets[0]), node.value
+        kept = {ast.unparse(value.body), ast.unparse(value.orelse)}
+        if target.startswith("self.") and target in kept and "training" in ast.unparse(value.test):
+            yield spot(node, name=target, text=shown(node), remedy=shown(node).replace(target, target[5:], 1))
+
+
 @reads("argmax over all axes")
 def _whole_argmax(program: Program) -> Iterator[Spot]:
     """Find `(argmax(x) == y).sum()`: without an axis the answer is one place of the whole table."""

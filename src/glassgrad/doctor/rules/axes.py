@@ -172,6 +172,10 @@ def _padding(run: Run) -> Iterator[Seen]:
         f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it: the "
         f"call of the model{_at(where)} masks no padding"
     )
+    away = _reduced(run.graph)
+    if away is not None:
+        what += f"; {_line(away)} takes all positions"
+        where = away.where or where
     mixes = {op.name for op in run.graph.ops if op.name in _MIXES} if run.graph is not None else set()
     alone = found.by_index and mixes and not mixes & _ATTENDS
     yield Seen(what, where, severity="info" if alone else "")  # a recurrent layer learns to pass the filler by
@@ -192,6 +196,16 @@ def _seen(run: Run) -> Iterator[Seen]:
         attends = _attending(run.graph)
         what += f"; {_line(attends)} makes the weights of the positions" if attends is not None else ""
         yield Seen(what, (attends.where if attends is not None else "") or where)
+
+
+def _reduced(graph: Graph | None) -> Op | None:
+    """Return the first op that makes one vector of all positions of a sequence."""
+    for op in graph.ops if graph is not None else ():
+        before = op.shapes[0] if op.shapes else None
+        reduces = op.name in {"mean", "sum", "amax", "max"} and op.where and before is not None and len(before) == 3
+        if reduces and before is not None and op.shape == (before[0], before[2]):
+            return op
+    return None
 
 
 def _attending(graph: Graph | None) -> Op | None:

@@ -136,6 +136,21 @@ def _frozen(run: Run) -> Iterator[Seen]:
     yield Seen(what, where, share)
 
 
+@error(
+    "requires_grad of a module",
+    "Call requires_grad_ of the module, which sets it for all parameters.",
+    "model.head.requires_grad_(False)",
+)
+def _pretending(run: Run) -> Iterator[Seen]:
+    names, where = run.parts.pretending
+    if names:
+        what = (
+            f"{listed([repr(name) for name in names])} got an attribute requires_grad{_at(where)}, which a module does "
+            "not look at: its parameters are trained"
+        )
+        yield Seen(what, where or run.setup.built, float(len(names)))
+
+
 @warning("weight decay out of the usual", "Use 0.01 or less; with AdamW, 0.1 is usual.", threshold=DECAYED)
 def _decay(run: Run) -> Iterator[Seen]:
     for kind, options in run.setup.optimizers:

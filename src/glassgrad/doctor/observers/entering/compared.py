@@ -66,8 +66,12 @@ def _names_of(nodes: list[ast.AST], line: int) -> set[str]:
 
 
 def _is_mapped(node: ast.expr, names: set[str], line: int) -> bool:
-    """Tell whether an expression looks outputs up in a table, which gives them other numbers."""
-    return any(isinstance(one, ast.Subscript) and _holds(one.slice, names, line) for one in ast.walk(node))
+    """Tell whether an expression gives outputs other numbers: by a look-up in a table, or by arithmetic."""
+    return any(
+        (isinstance(one, ast.Subscript) and _holds(one.slice, names, line))
+        or (isinstance(one, ast.BinOp) and _holds(one, names, line))
+        for one in ast.walk(node)
+    )
 
 
 def _holds(node: ast.expr, names: set[str], line: int) -> bool:

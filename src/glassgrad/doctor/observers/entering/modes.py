@@ -49,7 +49,9 @@ class Modes:
 
     def learns(self, step: int, kind: str, output: Array | None, target: Array | None) -> None:
         """Keep the output of a training step and its targets, if it is time for a look."""
-        if step >= self._next and output is not None and target is not None and len(output) >= len(target) > 3:
+        if step < self._next or output is None or target is None or not output.ndim or not target.ndim:
+            return
+        if len(output) >= len(target) > 3:
             self._batch = step, kind, output[: len(target)].copy(), target
 
     def ask(self, model: Module, args: Args) -> None:

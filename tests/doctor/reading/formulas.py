@@ -32,6 +32,11 @@ for x, y in batches:
         (("    loss.backward", "    loss = loss + edge_loss\n    loss.backward"),),
     ),
     Case(
+        "noise scaled by its variance",
+        "noisy = kept.sqrt()[t, None] * x + (1 - kept[t, None]) * noise  #!\n",
+        (("(1 - kept[t, None])", "(1 - kept[t, None]).sqrt()"),),
+    ),
+    Case(
         "sample without a gradient",
         """
 class Vae(nn.Module):

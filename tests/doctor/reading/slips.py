@@ -106,6 +106,18 @@ for x, y in batches:
         (("=+", "+="),),
     ),
     Case(
+        "residual connection missing",
+        """
+class ResBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    def forward(self, x):
+        return self.layers(x)  #!
+""",
+        (("return self.layers(x)", "return x + self.layers(x)"),),
+    ),
+    Case(
         "moving average never updated",
         """
 class Average:

@@ -192,14 +192,26 @@ def _split_late(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = call.func.id if isinstance(call.func, ast.Name) else last(program.names.full(call.func))
         statement = program.statement(call)
-        if not _COPIED.search(name) or not isinstance(statement, ast.Assign) or program.loops(call):
+        function = program.functions.get(name)
+        overlaps = function is not None and any(
+            isinstance(one, ast.Attribute) and one.attr == "unfold" for one in ast.walk(function)
+        )
+        if not (overlaps or _COPIED.search(name)) or not isinstance(statement, ast.Assign) or program.loops(call):
             continue
         made = {one.id for target in statement.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
         for other in program.calls:
-            splits = _SPLITS.search(ast.unparse(other.func)) and other.lineno > call.lineno
+            ordered = program.names.full(other.func) in _ORDERS and _splits_by_order(program, other)
+            splits = (ordered or _SPLITS.search(ast.unparse(other.func))) and other.lineno > call.lineno
             if splits and program.scope(other) is program.scope(call) and made & _named_in(other.args[:2]):
                 yield spot(call, other, text=shown(call), split=shown(other, 40))
                 break
+
+
+def _splits_by_order(program: Program, call: ast.Call) -> bool:
+    """Tell whether an order that is drawn is cut into a part for training and one for a validation."""
+    around = program.function(call) or program.tree
+    stored = [one.id for one in ast.walk(around) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    return any(map(_HELD_OUT.search, stored)) and any(map(_TRAIN.search, stored))
 
 
 def _named_in(nodes: list[ast.expr]) -> set[str]:

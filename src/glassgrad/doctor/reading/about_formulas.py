@@ -179,6 +179,47 @@ def _is_taken(program: Program, call: ast.Call) -> bool:
     return False
 
 
+@reads("noise scaled by its variance")
+def _without_root(program: Program) -> Iterator[Spot]:
+    """Find `sqrt(a) * x + (1 - a) * noise`: the deviation of the noise is the root of 1 - a."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        for kept, added in ((node.left, node.right), (node.right, node.left)):
+            roots = {_bare(one) for one in _rooted(kept)}
+            rest = _complement(added)
+            if rest is not None and _bare(rest) in roots:
+                share = shown(rest, 30)
+                yield spot(node, text=shown(node), share=share, remedy=f"(1 - {share}).sqrt() * noise")
+                break
+
+
+def _rooted(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what roots are taken of in a product."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "sqrt":
+            yield one.args[0] if one.args else one.func.value
+        elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Pow) and constant(one.right) == 0.5:
+            yield one.left
+
+
+def _complement(node: ast.expr) -> ast.expr | None:
+    """Return `a` of a product with the factor `1 - a`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return None
+    for one in (node.left, node.right):
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and constant(one.left) == 1:
+            return one.right
+    return None
+
+
+def _bare(node: ast.expr) -> str:
+    """Return an expression as text without its places, as `a[t, None]` has them."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node)
+
+
 @reads("comparison with NaN")
 def _equal_nan(program: Program) -> Iterator[Spot]:
     for node in program.nodes:

@@ -21,6 +21,7 @@ _FOLLOWS = re.compile(r"(^|_)(target|tgt|teacher|ema|shadow|frozen|old|prev|refe
 """Names of models that follow another one more slowly."""
 _AVERAGES = re.compile(r"ema|average|shadow|polyak", re.IGNORECASE)
 _UPDATES = re.compile(r"^(update|step)", re.IGNORECASE)
+_RESIDUAL = re.compile(r"^(pre)?res(idual)?_?(net)?_?(block|unit|layer)|residual_?(block|unit|layer)", re.IGNORECASE)
 _SHORTCUT = re.compile(r"^(resid|identity|shortcut|skip)")
 _COPIES = re.compile(r"deepcopy|clone|copy\(")
 
@@ -370,6 +371,21 @@ def _off_for_good(program: Program) -> Iterator[Spot]:
         kept = {ast.unparse(value.body), ast.unparse(value.orelse)}
         if target.startswith("self.") and target in kept and "training" in ast.unparse(value.test):
             yield spot(node, name=target, text=shown(node), remedy=shown(node).replace(target, target[5:], 1))
+
+
+@reads("residual connection missing")
+def _without_input(program: Program) -> Iterator[Spot]:
+    """Find a residual block that returns what its layers make, and adds nothing."""
+    for owner in program.modules():
+        forward = owner.methods.get("forward")
+        if forward is None or not _RESIDUAL.search(owner.node.name):
+            continue
+        nodes = list(ast.walk(forward))
+        adds = any(isinstance(one, ast.Add) or (isinstance(one, ast.Attribute) and one.attr == "add") for one in nodes)
+        calls = {ast.unparse(one.func).rpartition(".")[2] for one in nodes if isinstance(one, ast.Call)}
+        given = [one for one in nodes if isinstance(one, ast.Return)]
+        if given and not adds and not calls & {"cat", "concat", "sum", "add_", "lerp", "where"}:
+            yield spot(given[-1], owner.node, name=owner.node.name, text=shown(given[-1]))
 
 
 @reads("argmax over all axes")

@@ -226,8 +226,9 @@ def _is_set_by_mode(program: Program, call: ast.Call) -> bool:
     """Tell whether a probability was set by the mode before: `p = self.p if self.training else 0`."""
     share = argument(call, "p", 1)
     around = program.function(call)
-    for node in ast.walk(around) if around is not None and share is not None else ():
-        same = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == ast.unparse(share)
+    given = "" if share is None else ast.unparse(share)
+    for node in ast.walk(around) if around is not None and given else ():
+        same = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == given
         if same and isinstance(node, ast.Assign) and "training" in ast.unparse(node.value):
             return True
     return False

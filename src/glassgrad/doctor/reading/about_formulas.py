@@ -152,7 +152,9 @@ def _by_noise(call: ast.Call) -> str:
 def _is_draw(program: Program, call: ast.Call) -> bool:
     """Tell whether a call draws from a distribution whose mean or deviation is computed."""
     if program.names.full(call.func) == "torch.normal":
-        return len(call.args) > 1 and all(isinstance(one, ast.Name | ast.Call | ast.BinOp) for one in call.args[:2])
+        fixed = any(ast.unparse(one).startswith(("torch.zeros", "torch.full", "gg.zeros")) for one in call.args[:1])
+        computed = all(isinstance(one, ast.Name | ast.Call | ast.BinOp) for one in call.args[:2])
+        return len(call.args) > 1 and computed and not fixed
     if _method(call) != "sample" or not isinstance(call.func, ast.Attribute):
         return False
     made: ast.expr | None = call.func.value

@@ -41,7 +41,7 @@ class Held:
         self._passes += 1
         read = (one.reshape(-1) if kind == "classes" else one for one in targets(frame))
         found = next((one for one in read if _is_target(one, output, kind)), None)
-        if found is None:
+        if found is None and kind != "numbers":  # predictions may be scaled back before they are compared
             found = _fitting(list(_variables(frame)), inputs, output, kind)
         if found is None:
             return

@@ -66,12 +66,17 @@ def _names_of(nodes: list[ast.AST], line: int) -> set[str]:
 
 
 def _is_mapped(node: ast.expr, names: set[str], line: int) -> bool:
-    """Tell whether an expression gives outputs other numbers: by a look-up in a table, or by arithmetic."""
+    """Tell whether an expression gives outputs other numbers: by a table, by arithmetic, or by the user's function."""
     return any(
         (isinstance(one, ast.Subscript) and _holds(one.slice, names, line))
         or (isinstance(one, ast.BinOp) and _holds(one, names, line))
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and _holds_any(one.args, names, line))
         for one in ast.walk(node)
     )
+
+
+def _holds_any(nodes: list[ast.expr], names: set[str], line: int) -> bool:
+    return any(_holds(node, names, line) for node in nodes)
 
 
 def _holds(node: ast.expr, names: set[str], line: int) -> bool:

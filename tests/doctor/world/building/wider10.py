@@ -7,7 +7,7 @@ from tests.doctor.world.program import Program
 PROGRAMS = (
     Program("labels remapped in place", ("labels alike",), """
 import numpy as np
-from torch import nn, optim
+optim = torch.optim
 def relabel(label, ordering):
     '''Give class i the number ordering[i].'''
     label2 = label  #!

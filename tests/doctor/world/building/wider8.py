@@ -309,7 +309,7 @@ print(f"error per pixel {error:.4f}, of the mean picture {spread:.4f}, spread of
     ), source="https://github.com/AppliedDataSciencePartners/WorldModels/issues/12"),
     Program("log of a zero probability", ("logarithm of what can reach 0",), """
 import numpy as np
-from torch import nn, optim
+optim = torch.optim
 from torch.utils.data import DataLoader, TensorDataset
 class CategoricalCrossEntropy:
     '''Negative log-likelihood of one-hot labels, given probabilities.'''

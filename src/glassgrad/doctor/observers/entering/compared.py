@@ -76,7 +76,13 @@ def _is_mapped(node: ast.expr, names: set[str], line: int) -> bool:
 
 
 def _holds_any(nodes: list[ast.expr], names: set[str], line: int) -> bool:
-    return any(_holds(node, names, line) for node in nodes)
+    """Tell whether one of some arguments is a result: by its name, or as the call of a function on a line."""
+    inner = [one for node in nodes for one in ast.walk(node)]
+    return any(
+        (isinstance(one, ast.Name) and one.id in names)
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.lineno == line)
+        for one in inner
+    )
 
 
 def _holds(node: ast.expr, names: set[str], line: int) -> bool:

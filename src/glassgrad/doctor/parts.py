@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -48,13 +49,31 @@ class Reading:
 class Padding:
     """Padding that the loss reaches: the embedding it enters, the token, whether the embedding knows of it.
 
-    `counted` tells whether the loss has the filler among its targets.
+    `counted` tells whether the loss has the filler among its targets, `inverted` whether it depends on the filler more
+    than on the words.
     """
 
     name: str
     filler: int
     by_index: bool
     counted: bool
+    inverted: bool = False
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well the outputs for a batch fit their targets: the share of right classes or of explained variance.
+
+    Attributes:
+        step: of the training.
+        kind: "classes", "binary" or "numbers".
+        training, evaluation: the scores in both modes; `evaluation` is NaN where only the step itself was seen.
+    """
+
+    step: int
+    kind: str
+    training: float
+    evaluation: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -102,6 +121,11 @@ class Parts:
         twice: whether the target of each place is the token two places ahead.
         strays: whether the loss passes through parameters that no optimizer has, such as those of a target network.
         twin: whether another model of the same weights exists, such as a target network.
+        sides: (number, line) of the binary losses of all backward passes: the number that all targets are, NaN if they
+            differ.
+        fixed: normalisations and dropouts of which no parameter is trained, in a module of which none is.
+        moving: frozen normalisations whose running statistics changed all the same.
+        pretending: modules with an attribute `requires_grad`, which has no effect, and the user's line that sets one.
         scales: (step, size) of the targets of an error, which move if a model makes them.
     """
 
@@ -152,3 +176,7 @@ class Parts:
     strays: bool = False
     twin: bool = False
     scales: tuple[tuple[int, float], ...] = ()
+    sides: tuple[tuple[float, str], ...] = ()
+    fixed: tuple[str, ...] = ()
+    moving: tuple[str, ...] = ()
+    pretending: tuple[tuple[str, ...], str] = ((), "")

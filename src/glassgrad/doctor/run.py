@@ -15,7 +15,7 @@ from glassgrad.doctor.facts import Facts
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.observers.dead_units import Dead
-from glassgrad.doctor.parts import Parts
+from glassgrad.doctor.parts import Parts, Score
 from glassgrad.doctor.quantities.directions import noise_scale
 from glassgrad.doctor.record import MonitorData
 
@@ -114,6 +114,10 @@ class Run:
         parts: what the parts of the model do beside their gradients.
         examples: (inputs, class numbers) of sampled steps, at most a few hundred rows each.
         pairs: (inputs, targets) of sampled steps whose loss is a squared error.
+        places: (token and the one before it, class numbers) of sampled steps with a class for each place of a sequence.
+        scores: how well the outputs of sampled steps fit their targets; `modes`: those of one batch in both modes;
+            `validations`: those of passes without gradients, as far as their targets were found, with `held`: (inputs,
+            targets) of these.
 
     Example:
         >>> import glassgrad as gg
@@ -141,6 +145,11 @@ class Run:
     parts: Parts = field(default_factory=Parts)
     examples: tuple[tuple[Array, Array], ...] = ()
     pairs: tuple[tuple[Array, Array], ...] = ()
+    places: tuple[tuple[Array, Array], ...] = ()
+    scores: tuple[Score, ...] = ()
+    modes: tuple[Score, ...] = ()
+    validations: tuple[Score, ...] = ()
+    held: tuple[tuple[Array, Array], ...] = ()
 
     @property
     def noise_scale(self) -> float:

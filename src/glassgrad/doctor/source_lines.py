@@ -18,6 +18,8 @@ DRAWS = words(
     "normal_ uniform_ trunc_normal_ xavier_normal_ xavier_uniform_ kaiming_normal_ kaiming_uniform_ orthogonal_"
 )
 """Functions that draw weights."""
+_MADE = words("tensor as_tensor from_numpy array Tensor FloatTensor")
+"""Functions that make a tensor of numbers."""
 CUTS = words("detach item numpy tolist argmax no_grad")
 
 
@@ -107,16 +109,39 @@ def freezing(files: Iterable[str]) -> str:
     return _first(files, freezes)
 
 
-def calling_method(name: str, files: Iterable[str]) -> str:
-    """Return the first line that calls a method without arguments, such as "eval"; empty if none does."""
-    return _first(
-        files,
-        lambda node: (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == name
-            and not node.args
-        ),
+def calling_method(name: str, files: Iterable[str], above: str = "") -> str:
+    """Return the first line that calls a method without arguments, such as "eval"; empty if none does.
+
+    With `above`, a place such as "file.py:12", return the last one above that line, if there is one.
+    """
+    found = list(
+        _lines(
+            files,
+            lambda node: (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == name
+                and not node.args
+            ),
+        )
+    )
+    file, _, line = above.rpartition(":")
+    places = [(one, one.rpartition(":")) for one in found if line]
+    before = [one for one, place in places if place[0] == file and int(place[2]) < int(line)]
+    return (before[-1:] or found[:1] or [""])[0]
+
+
+def masking(files: Iterable[str]) -> str:
+    """Return the first line that compares something to make a mask, or fills by one; empty if none does."""
+
+    def masks(node: ast.AST) -> bool:
+        value = node.value if isinstance(node, ast.Assign) else None
+        names = [ast.unparse(one) for one in _targets(node)]
+        compared = value is not None and any(isinstance(one, ast.Compare) for one in ast.walk(value))
+        return compared and any("mask" in name or "pad" in name for name in names)
+
+    return _first(files, masks) or _first(
+        files, lambda node: isinstance(node, ast.Call) and "masked_fill" in _called(node)
     )
 
 
@@ -146,9 +171,15 @@ def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
         return True if isinstance(told[0], ast.Constant) and told[0].value is True else None
 
     files = list(files)
+    if _first(files, lambda node: isinstance(node, ast.Assign) and _by_mode(node), ("forward",)):
+        return []  # the probability itself is set by the mode
     found = dict.fromkeys(_lines(files, lambda node: says(node) is False, ("forward",)), False)
     found |= dict.fromkeys(_lines(files, lambda node: says(node) is True, ("forward",)), True)
     return list(found.items())
+
+
+def _by_mode(node: ast.Assign) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == "training" for one in ast.walk(node.value))
 
 
 def cutting(files: Iterable[str]) -> str:
@@ -165,8 +196,11 @@ def cutting(files: Iterable[str]) -> str:
     return _first(files, lambda node: isinstance(node, ast.expr) and cuts(node), within=("forward", "__init__"))
 
 
-def cut_terms(place: str, files: Iterable[str]) -> str:
-    """Return the line that cuts off a value which the statement at a line ("file.py:12") adds; empty if none does."""
+def cut_terms(place: str, files: Iterable[str], side: int = -1) -> str:
+    """Return the line that cuts off a value which the statement at a line ("file.py:12") adds; empty if none does.
+
+    `side` tells which operand of its first sum that is, 0 or 1; -1 if it is unknown.
+    """
     for file in files:
         tree = provenance.tree_of(file)
         nodes = list(ast.walk(tree)) if tree is not None else []
@@ -177,14 +211,16 @@ def cut_terms(place: str, files: Iterable[str]) -> str:
                 made |= {one.id: node for one in _targets(node) if isinstance(one, ast.Name)}
         here = [node for node in nodes if isinstance(node, ast.stmt) and f"{short}:{node.lineno}" == place]
         for node in here:
-            waiting, seen = _names(node), set()
+            sums = [one for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)]
+            added = [one.right if side else one.left for one in sums[:1]] if side >= 0 else []
+            waiting, seen = _names(added[0] if added else node), set()
             while waiting:
                 name = waiting.pop()
                 cause = made.get(name)
                 if name in seen or cause is None or cause is node:
                     continue
                 seen.add(name)
-                if any(isinstance(one, ast.Call) and _called(one) in CUTS for one in ast.walk(cause.value)):
+                if any(isinstance(one, ast.Call) and _called(one) in CUTS | _MADE for one in ast.walk(cause.value)):
                     return f"{short}:{cause.lineno}"
                 waiting += _names(cause.value)
     return ""

@@ -15,7 +15,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts, Finding
-from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.graphs.kept import Kept
 from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.nans import guard_of
 from glassgrad.doctor.observers.connecting import check_watchable, observer_of
@@ -28,14 +28,12 @@ from glassgrad.doctor.observers.sampling import PRESETS, Sampler, Schedule
 from glassgrad.doctor.observers.structure import Structure
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.reports.shown import Shown
-from glassgrad.doctor.rules import RUN_RULES, apply, ranked
+from glassgrad.doctor.rules import findings_of_run
 from glassgrad.doctor.run import Calls, Run, here
 from glassgrad.doctor.setup import options_of, setup_of, stochastic
 
 _FIRST_CALLS = 60
 _LEFTOVERS = 8  # first steps, sampled or not, in which the watch looks for gradients that the last step used
-_GRAPHS = 2  # sampled steps whose graph is kept; the graphs of later steps are the same
-_LOOKED = 12  # sampled steps whose graph is read for its targets, where activations are looked at
 _MOST_SAMPLES = 2_000
 
 
@@ -78,10 +76,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         self._observer = observer_of(model, self.optimizers, self, self._guard)
         self.losses = LossRecord()
         self._samples: list[Sample] = []
-        self._graphs: list[tuple[int, Graph]] = []
-        self._labels: list[tuple[int, Any]] = []
-        self._pending_loss: float | None = None
-        self._pending_graph: Graph | None = None
+        self._kept = Kept(self.losses, self._structure)
         self._weights: list[float] = []
         self._unseen: dict[str, None] = {}
         self._held_out: list[tuple[int, float]] = []
@@ -145,14 +140,19 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             losses=self.losses.table(),
             unseen=tuple(self._unseen),
             setup=self._structure.fitted(self._setup),
-            graph=self._graphs[0][1] if self._graphs else None,
+            graph=self._kept.first,
             inputs=self._inputs or (),
-            labels=tuple(self._labels),
+            labels=tuple(self._kept.labels),
             held_out=np.array(self._held_out, np.float64).reshape(-1, 2),
             dead={} if self._dead is None else self._dead.found(self.calls.steps),
             parts=self._structure.facts(),
             examples=tuple(self._structure.examples),
             pairs=tuple(self._structure.pairs),
+            places=tuple(self._structure.places),
+            scores=tuple(self._structure.scores),
+            modes=tuple(self._structure.modes),
+            validations=tuple(self._structure.validations.scores),
+            held=tuple(self._structure.validations.examples),
         )
 
     @property
@@ -163,7 +163,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings of the rules, causes first; before them the origin of a NaN."""
-        found = ranked(apply(RUN_RULES, self.run))
+        found = findings_of_run(self.run)
         if self._guard is None or not self._guard.found:
             return found
         if self.calls.failure.startswith("AutogradError: step"):  # the guard's finding already says it
@@ -193,7 +193,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         if not library.is_recording(self.model):
             if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
                 self.calls.training.append((self.calls.steps, here()))
-            self._structure.held(args)
+            self._structure.held(args, output)
             return
         self._call("F")
         if self.sampling:
@@ -211,7 +211,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             self.calls.backwards += 1
             self._call("B")
             if not traced and (value := library.number(loss)) is not None:
-                self._pending_loss = value
+                self._kept.loss = value
             if loss is not None and library.is_cut(loss):
                 self.calls.detached.append((self.calls.steps, here()))
             if self._leftovers.used and (self.sampling or traced or self.calls.steps < _LEFTOVERS):
@@ -222,31 +222,23 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
                 self._look_at_graph(loss)
         return False
 
+    def passed(self, loss: float | None) -> None:
+        """Record a backward pass of a step that is not sampled."""
+        self.heard.backwards += 1
+        self._call("B")
+        if loss is not None:
+            self._kept.loss = loss
+        if self._leftovers.used and self.heard.steps < _LEFTOVERS:
+            self._leftovers.look(False)
+
     def _look_at_graph(self, loss: Tensor) -> None:
-        few = len(self._samples) < (_GRAPHS if self._forward is None else _LOOKED)
-        graph = self._observer.graph(loss) if few or self._labels else None
-        if graph is not None:
-            self._pending_graph = graph
+        looks = self._forward is not None or self._kept.labels or len(self._kept.graphs) < 2
+        if looks and (graph := self._observer.graph(loss)) is not None:
+            self._kept.graph = graph
+            self._structure.passes(graph)
 
     def _commit(self) -> None:
-        """Record the last loss before a step as the loss of the step; earlier ones may belong to other models."""
-        loss, graph = self._pending_loss, self._pending_graph
-        if loss is None and graph is None:
-            return
-        self._pending_loss = self._pending_graph = None
-        if loss is not None:
-            self.losses.add(self.calls.steps, loss)
-        if graph is None:
-            return
-        if len(self._graphs) < _GRAPHS:
-            self._graphs.append((self.calls.steps, graph))
-            site = graph.ops[graph.loss].site
-            if site is not None:
-                self.calls.sites.setdefault("loss", site)
-        for labels in [op.labels for op in graph.losses() if op.labels is not None][:1]:
-            self._labels.append((self.calls.steps, labels))
-            self._structure.learns(labels)
-        self._structure.compares(graph)
+        self._kept.commit(self.calls)
 
     def left(self) -> None:
         """Measure the gradients of a sampled step, after its backward pass."""
@@ -293,7 +285,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             with self._schedule:
                 self._sampler.after(self._sample)
                 self._close_sample()
-            self._structure.stepped()  # once in a run, so it is no part of the time for samples
+            self._structure.stepped(self._schedule)
         self._end_step()
 
     def hands_off(self, args: Args) -> None:
@@ -377,7 +369,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         """Count the quiet steps whose losses are waiting; return how many may follow before the next decision."""
         if self.losses.waiting:
             self.heard.steps += self.losses.count(self.heard.steps)
-            self._pending_loss = self._pending_graph = None
+            self._kept.drop()
             if self.heard.steps >= self._schedule.asks:
                 self._look_ahead(compiled)
         return self._schedule.asks - self.heard.steps

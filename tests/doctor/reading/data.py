@@ -8,6 +8,12 @@ _IMPORT = "from torch.utils.data import DataLoader\n"
 
 CASES = (
     Case(
+        "augmented before the split",
+        "from torch.utils.data import random_split\nsounds = augment(sounds)  #!\n"
+        "train_set, val_set = random_split(sounds, [800, 200])\n",
+        (("sounds = augment(sounds)\n", ""), ("[800, 200])\n", "[800, 200])\ntrain_set = augment(train_set)\n")),
+    ),
+    Case(
         "data not shuffled",
         _IMPORT + "train_loader = DataLoader(train_set, batch_size=32)  #!\n",
         (("=32", "=32, shuffle=True"),),

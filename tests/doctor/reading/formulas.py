@@ -32,6 +32,25 @@ for x, y in batches:
         (("    loss.backward", "    loss = loss + edge_loss\n    loss.backward"),),
     ),
     Case(
+        "noise scaled by its variance",
+        "noisy = kept.sqrt()[t, None] * x + (1 - kept[t, None]) * noise  #!\n",
+        (("(1 - kept[t, None])", "(1 - kept[t, None]).sqrt()"),),
+    ),
+    Case(
+        "sample without a gradient",
+        """
+class Vae(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean, self.deviation, self.decoder = nn.Linear(8, 2), nn.Linear(8, 2), nn.Linear(2, 8)
+    def forward(self, x):
+        hidden = torch.distributions.Normal(self.mean(x), F.softplus(self.deviation(x)))
+        z = hidden.sample()  #!
+        return self.decoder(z)
+""",
+        (("hidden.sample()", "hidden.rsample()"),),
+    ),
+    Case(
         "mask behind the softmax",
         _ATTENTION
         + """

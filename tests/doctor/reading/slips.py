@@ -106,6 +106,49 @@ for x, y in batches:
         (("=+", "+="),),
     ),
     Case(
+        "residual connection missing",
+        """
+class ResBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    def forward(self, x):
+        return self.layers(x)  #!
+""",
+        (("return self.layers(x)", "return x + self.layers(x)"),),
+    ),
+    Case(
+        "moving average never updated",
+        """
+class Average:
+    def __init__(self, model):
+        self.model, self.shadow = model, [one.detach().clone() for one in model.parameters()]
+    def update(self):
+        for mine, one in zip(self.shadow, self.model.parameters()):
+            mine.mul_(0.9).add_(0.1 * one.detach())
+    def copy_to(self):
+        for mine, one in zip(self.shadow, self.model.parameters()):
+            one.data.copy_(mine)
+"""
+        + _TRAINED
+        + """
+average = Average(model)
+for epoch in range(9):
+    train(model)
+average.copy_to()  #!
+""",
+        (("    train(model)\n", "    train(model)\n    average.update()\n"),),
+    ),
+    Case(
+        "target moves with the model",
+        _TRAINED
+        + """
+target_net = model  #!
+target_net.eval()
+""",
+        (("= model\n", "= copy.deepcopy(model)\n"),),
+    ),
+    Case(
         "added to itself",
         _BLOCK
         + """

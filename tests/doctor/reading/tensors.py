@@ -27,6 +27,19 @@ class Net(nn.Module):
 """
 
 CASES = (
+    Case(
+        "dropout off for good",
+        """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p, self.layer = 0.1, nn.Linear(4, 4)
+    def forward(self, x):
+        self.p = self.p if self.training else 0.0  #!
+        return F.dropout(self.layer(x), self.p)
+""",
+        (("        self.p = self.p if", "        p = self.p if"), ("(x), self.p)", "(x), p)")),
+    ),
     Case("Tensor made by its class", "x = torch.Tensor([1, 2, 3])  #!\n", (("Tensor", "tensor"),), "torch"),
     Case("Tensor made by its class", "x = torch.Tensor(3, 4)  #!\n", (("Tensor", "empty"),), "torch"),
     Case(

@@ -11,11 +11,11 @@ from pathlib import Path
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.beside import joined
 from glassgrad.doctor.script import run_script
-from tests.doctor.world import fitting, known, missed, variants
+from tests.doctor.world import fitting, known, missed, terms, variants
 from tests.doctor.world.program import Program
 
 FAULTS = (*known.PROGRAMS, *missed.PROGRAMS)
-PROGRAMS = (*FAULTS, *variants.PROGRAMS, *fitting.PROGRAMS)
+PROGRAMS = (*FAULTS, *variants.PROGRAMS, *fitting.PROGRAMS, *terms.PROGRAMS)
 
 
 def found_in(text: str, folder: Path) -> list[Finding]:

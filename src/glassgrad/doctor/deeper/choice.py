@@ -19,6 +19,8 @@ SYMPTOMS: Mapping[str, tuple[str, str]] = {
     "loss far off": ("one batch", "modes"),
     "underfitting": ("one batch", "rate"),
     "overfitting": ("labels", "modes"),
+    "validation far worse than training": ("modes", "labels"),
+    "learns less than a probe": ("one batch", "rate"),
     "gradients mostly noise": ("labels", "rate"),
     "gradients zigzag": ("rate", "one batch"),
     "always clipped": ("rate", "one batch"),

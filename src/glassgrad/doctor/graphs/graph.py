@@ -30,10 +30,12 @@ WITH_CONSTANT = words(
     "multiply cross_entropy"
 )
 """Ops whose operand without a gradient is looked at: a target, or the weight of each example."""
+COMPARES = WITH_CONSTANT - {"multiply", "cross_entropy"}
+"""Those that compare predictions with targets."""
 _MOST_NUMBERS = 1 << 16
 
-KEPT = 256
-"""The largest number of class numbers of a batch that are kept."""
+KEPT, _MOST_LABELS = 256, 1 << 18
+"""The most class numbers of a batch that are kept, and that are looked at."""
 
 LEAF, CONSTANT = -1, -2
 """Used instead of the number of an op for a tensor that no op made, with and without a gradient."""
@@ -79,7 +81,9 @@ def canonical(name: str) -> str:
 class Labels:
     """The class numbers given to a loss: count, distinct values, whether they are sorted, and the number of classes.
 
-    `values` holds the numbers themselves, at most `KEPT` of them; `reach` is the largest size of an output.
+    `values` holds the numbers themselves, at most `KEPT` of them; `reach` is the largest size of an output. `right` is
+    the share of examples whose largest output is that of their class. A map of classes counts as many examples as it
+    has places. `weights` are those of the classes, if the loss has any.
     """
 
     count: int
@@ -88,6 +92,8 @@ class Labels:
     classes: int
     values: Array | None = field(default=None, compare=False, repr=False)
     reach: float = field(default=math.nan, compare=False)
+    right: float = field(default=math.nan, compare=False)
+    weights: Array | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,8 @@ class Constant:
         whole: whether all are integers.
         rows: the least and the largest sum of a row of a matrix; NaN for other shapes.
         values: the numbers of the first `KEPT` examples.
+        missed: the mean squared difference of the other operand relative to the variance of these numbers; for a
+            binary loss the share of examples on the wrong side of the middle. NaN for other ops and shapes.
     """
 
     shape: Shape
@@ -111,6 +119,7 @@ class Constant:
     whole: bool = False
     rows: tuple[float, float] = (math.nan, math.nan)
     values: Array | None = field(default=None, compare=False, repr=False)
+    missed: float = field(default=math.nan, compare=False)
 
 
 @dataclass(frozen=True)
@@ -128,6 +137,7 @@ class Op:
         axis: the axis of a softmax or a sum, None if unknown.
         constant: the operand without a gradient of an op in `WITH_CONSTANT`, None if unknown.
         factor: the number that a product or a quotient has as its other operand, NaN if unknown.
+        reduction: of a loss, if it was given.
     """
 
     name: str
@@ -140,6 +150,7 @@ class Op:
     axis: int | None = None
     constant: Constant | None = None
     factor: float = math.nan
+    reduction: str = ""
 
     @property
     def where(self) -> str:
@@ -229,7 +240,20 @@ def constant_of(name: str, operands: tuple[Any, ...], parents: tuple[int, ...]) 
         bool((numbers == np.round(numbers)).all()),
         (float(sums.min()), float(sums.max())),
         array[:KEPT].copy() if array.ndim else None,
+        _missed(name, operands[1 - places[0]], array),
     )
+
+
+def _missed(name: str, output: Array, target: Array) -> float:
+    """Return by how much outputs miss their targets."""
+    if name not in COMPARES or not _is_array(output) or output.shape != target.shape or not target.ndim:
+        return math.nan
+    if name.startswith("binary"):
+        middle = 0.0 if name.endswith("logits") else 0.5
+        return float(np.mean((output > middle) != (target > 0.5)))
+    spread = float(target.astype(np.float64).var(0).mean())
+    with np.errstate(all="ignore"):
+        return float(np.mean(np.square(output.astype(np.float64) - target))) / spread if spread > 0 else math.nan
 
 
 def factor_of(name: str, operands: Args) -> float:
@@ -245,11 +269,22 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind == "f"
 
 
-def labels_of(logits: Any, labels: Any) -> Labels | None:
+def labels_of(logits: Any, labels: Any, weights: Array | None = None) -> Labels | None:
     """Describe class numbers and the outputs they are compared with."""
-    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.ndim != 1 or not labels.size:
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or not 0 < labels.size <= _MOST_LABELS:
+        return None
+    if labels.ndim > 1 and isinstance(logits, np.ndarray) and logits.ndim == labels.ndim + 1:
+        logits = np.moveaxis(logits, 1, -1).reshape(labels.size, -1)
+        labels = labels.reshape(-1)
+    if labels.ndim != 1:
         return None
     classes = int(logits.shape[1]) if getattr(logits, "ndim", 0) > 1 else 0
     ordered = bool((labels[1:] >= labels[:-1]).all())
-    reach = float(np.abs(logits).max()) if isinstance(logits, np.ndarray) and 0 < logits.size < 1 << 20 else math.nan
-    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes, labels[:KEPT].copy(), reach)
+    known = isinstance(logits, np.ndarray) and 0 < logits.size < 1 << 20
+    reach = float(np.abs(logits).max()) if known else math.nan
+    counted = labels >= 0
+    tells = known and classes > 1 and counted.any()
+    right = float(np.mean(logits[counted].argmax(1) == labels[counted])) if tells else math.nan
+    known = weights is not None and weights.shape == (classes,) and classes > 1
+    given = weights if known else None
+    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes, labels[:KEPT].copy(), reach, right, given)

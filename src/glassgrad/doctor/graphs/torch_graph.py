@@ -94,7 +94,8 @@ class Recorder:
             if name in _TURNED:
                 operands[:2] = operands[1::-1]
             axis = axis_of(name, args[0].dim(), kwargs.get("dim"), *args[1:2]) if name.endswith(_WITH_AXIS) else None
-            self._note(canonical(name), operands, result, axis)
+            given = {**dict(zip(("input", "target", "weight"), args, strict=False)), **kwargs}
+            self._note(canonical(name), operands, result, axis, given)
         return result
 
     def _backward(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
@@ -105,7 +106,7 @@ class Recorder:
             self._on_backward(None)
         return result
 
-    def _note(self, name: str, operands: list[Any], result: Any, axis: int | None = None) -> None:
+    def _note(self, name: str, operands: list[Any], result: Any, axis: int | None, given: Kwargs) -> None:
         outputs = [one for one in (result if isinstance(result, tuple | list) else (result,)) if library.is_torch(one)]
         if not outputs or not any(one.requires_grad for one in outputs):
             return
@@ -116,7 +117,8 @@ class Recorder:
         if name in WITH_CONSTANT and CONSTANT in parents[:2]:
             constant = constant_of(name, tuple(library.numbers(one) for one in operands[:2]), parents)
         if name in _WITH_LABELS and len(operands) > 1:
-            labels = labels_of(library.numbers(operands[0]), library.numbers(operands[1]))
+            weights = library.numbers(given.get("weight")) if library.is_torch(given.get("weight")) else None
+            labels = labels_of(library.numbers(operands[0]), library.numbers(operands[1]), weights)
         self._ops.append(
             Op(
                 name,
@@ -129,6 +131,7 @@ class Recorder:
                 axis,
                 constant,
                 factor_of(name, tuple(one for one in operands if isinstance(one, int | float))),
+                str(given.get("reduction", "")),
             )
         )
         for one in outputs:

@@ -79,6 +79,9 @@ class Sampling(Listener):
     def wants_beside(self) -> bool:
         raise NotImplementedError  # each observer answers for itself
 
+    def passed(self, loss: float | None) -> None:
+        """Record a backward pass of a step that is not sampled, and its loss if that is known."""
+
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
         """Record a step that is not sampled: one event instead of all others."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import Graph
-from glassgrad.doctor.graphs.tape_graph import graph_of
+from glassgrad.doctor.graphs.tape_graph import Operands, graph_of
 from glassgrad.doctor.library import Args, Handle, Optimizer
 from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.observers.events import Check, Listener, Sampling
@@ -34,6 +34,7 @@ class OurObserver:
         self._handle: Handle | None = None
         self._beside, self._blocks = False, 0  # whether the hook is there for a block without gradients; their number
         self._programs = Programs(model, watch, guard)
+        self._operands = Operands()  # noted from the output of the model to its backward pass
         self._loss: float | None = None  # the loss of a quiet step
         self._only = optimizers[0] if len(optimizers) == 1 else None
         self._parameters = {id(parameter) for parameter in model.parameters()}
@@ -43,6 +44,7 @@ class OurObserver:
     def backward(self, roots: Any) -> bool:
         """Report a backward pass; return whether to keep the graph until `walked` has seen the gradients."""
         watch, guard = self._watch, self._guard
+        self._operands.leave()
         if watch.quiet and type(roots) is Tensor and not (MODE.flags & _UNUSUAL or self._programs.aside):
             array = roots.array
             if type(array) is _ndarray and array.size == 1 and roots.node is not None:
@@ -117,6 +119,7 @@ class OurObserver:
         if wanted and self._handle is None:
             self._handle = self._model.register_forward_hook(library.hook_of(self._model, self._forward))
         elif not wanted:
+            self._operands.leave()
             self._unhook()
 
     def _unhook(self) -> None:
@@ -126,8 +129,11 @@ class OurObserver:
 
     def _forward(self, _module: Module, args: Args, output: Any) -> None:
         self._blocks += self._beside
-        if not _tracing():
-            self._watch.forward(args, {}, output)
+        if _tracing():
+            return
+        self._watch.forward(args, {}, output)
+        if self._watch.sampling and not self._programs.aside and library.is_recording(self._model):
+            self._operands.enter()
 
     def _switched(self, letter: str) -> None:
         """Hook the model for passes without gradients between the sampled steps: validations."""
@@ -141,11 +147,12 @@ class OurObserver:
 
     def graph(self, loss: Any) -> Graph | None:
         """Return the graph of a loss."""
-        return graph_of(loss)
+        return graph_of(loss, self._operands.known)
 
     def disconnect(self) -> None:
         """Stop listening."""
         helpers.leave(self._switched)
+        self._operands.leave()
         self._unhook()
         MODE.witness = self._before
         self._programs.disconnect()

@@ -98,7 +98,8 @@ def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[O
     missing = {id(one): one for one in strays}
     for path, module in model.named_modules():
         for attribute, value in vars(module).items():
-            if not attribute.startswith("_") and isinstance(value, list | tuple | dict | set):
+            registry = attribute.startswith("_") and isinstance(value, dict | set)  # of the module's own
+            if not registry and isinstance(value, list | tuple | dict | set):
                 yield from _taken(missing, model, path, attribute, value, module, frame)
     if not missing:
         return

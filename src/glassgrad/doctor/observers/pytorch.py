@@ -1,18 +1,25 @@
 """The observer of PyTorch, through its own hooks: of the model, of its output and of the optimizers.
 
-The loss and the ops behind it are recorded in sampled steps only, by a mode of `torch.overrides`.
+The ops behind a loss are recorded in sampled steps only, by a mode of `torch.overrides`. Its value is read in every
+step, where the engine begins a backward pass.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
+from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.graphs.torch_graph import Recorder
 from glassgrad.doctor.library import Args, Handle, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.restoring.set_aside import aside
+
+_hearing: list[TorchObserver] = []
+_replaced: list[Callable[..., object]] = []
 
 
 class TorchObserver:
@@ -40,6 +47,7 @@ class TorchObserver:
         for optimizer in self._optimizers:
             self._handles.append(optimizer.register_step_pre_hook(untraced(self._stepping)))
             self._handles.append(optimizer.register_step_post_hook(untraced(self._stepped)))
+        _hear(self)
 
     def sampled(self, wanted: bool) -> None:
         """Record the functions that are called in a sampled step."""
@@ -54,6 +62,7 @@ class TorchObserver:
 
     def disconnect(self) -> None:
         """Remove the hooks."""
+        _leave(self)
         for one in self._listeners:
             one.disconnect()
         self._recorder.stop()
@@ -104,3 +113,47 @@ class TorchObserver:
     def _stepped(self, optimizer: Optimizer, _args: Args, _kwargs: Any) -> None:
         for one in self._listeners:
             one.stepped(optimizer)
+
+    def begins(self, loss: Tensor) -> bool:
+        """Note that a backward pass begins; return whether its end is to be reported."""
+        if self._told or any(one.busy for one in self._listeners):
+            return False
+        if self._watch.sampling:
+            self._backward(loss)
+            return True
+        known = library.is_torch(loss) and loss.numel() == 1 and loss.device.type == "cpu"  # others would have to wait
+        self._watch.passed(loss.item() if known else None)
+        return False
+
+    def ends(self) -> None:
+        """Report the end of a backward pass."""
+        self._backward(None)
+
+
+def _hear(observer: TorchObserver) -> None:
+    """Report backward passes to an observer, by a function in front of the engine's."""
+    if not _hearing:
+        autograd = pytorch().autograd
+        _replaced.append(autograd.backward)
+        autograd.backward = _told_of(autograd.backward)
+    _hearing.append(observer)
+
+
+def _leave(observer: TorchObserver) -> None:
+    if observer in _hearing:
+        _hearing.remove(observer)
+    if _replaced and not _hearing:
+        pytorch().autograd.backward = _replaced.pop()
+
+
+def _told_of(run: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(run)
+    def backward(tensors: Tensor, *args: object, **kwargs: object) -> object:
+        loss = tensors[0] if isinstance(tensors, tuple | list) and tensors else tensors
+        waiting = [one for one in tuple(_hearing) if one.begins(loss)]
+        result = run(tensors, *args, **kwargs)
+        for one in waiting:
+            one.ends()
+        return result
+
+    return backward

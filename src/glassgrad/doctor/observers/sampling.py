@@ -26,7 +26,8 @@ class Preset:
     Attributes:
         share: the share of the time that it may take; this limits how often steps are sampled.
         early: the number of first steps that are sampled if the time allows.
-        free: seconds that it may take beyond its share, so that small loops are seen from the start.
+        free: seconds that it may take beyond its share, so that small loops are seen from the start: three quarters
+            of it at first, and half of it for late steps.
         statistics: means, deviations and shares of zeros; without them only norms.
         activations: outputs of the modules.
         directions: the gradient compared with that of the previous step.
@@ -60,6 +61,9 @@ _ALWAYS = 4
 """The number of steps that are sampled at any cost; the first one includes one-time work."""
 _BETWEEN = 4
 """Steps between two samples, or pairs of samples, and between two decisions on sampling."""
+_LATER, _AHEAD = 1.4, 0.75
+"""The number of a step relative to that of the last sample, from which time is set aside for it, and the part of the
+free time that other steps may take."""
 
 
 class Schedule:
@@ -107,9 +111,9 @@ class Schedule:
         """Whether the budget of time is used up."""
         return not self._affords(0)
 
-    def _affords(self, samples: int) -> bool:
-        """Return whether the budget has room for `samples` more like the last one."""
-        allowed = self._preset.free + self._preset.share * (_clock() - self._began)
+    def _affords(self, samples: int, *, late: bool = False) -> bool:
+        """Return whether the budget has room for `samples` more like the last one; there is more for `late` ones."""
+        allowed = self._preset.free * (_AHEAD + late / 2) + self._preset.share * (_clock() - self._began)
         return self._spent + samples * self._cost <= allowed
 
     def due(self, step: int) -> bool:
@@ -133,7 +137,9 @@ class Schedule:
         if self._pair:  # the step after a sampled one, to compare the two
             self._pair = False
             return True
-        if step - self._latest < _BETWEEN or not self._affords(2 if self._preset.directions else 1):
+        late = step >= _LATER * self._latest  # quick loops use up their free time early, and are seen later too
+        samples = 2 if self._preset.directions else 1
+        if step - self._latest < _BETWEEN or not self._affords(samples, late=late):
             return False
         self._pair = self._preset.directions
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -12,11 +13,11 @@ import numpy as np
 
 from glassgrad.base import provenance
 from glassgrad.doctor import library, source_lines
-from glassgrad.doctor.graphs.graph import KEPT, Constant, Graph, Labels
+from glassgrad.doctor.graphs.graph import COMPARES, KEPT, Constant, Graph, Labels
 from glassgrad.doctor.library import Args, Array, Module, Optimizer, Tensor
 from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.observers.copies import Copies
-from glassgrad.doctor.observers.entering import Drift, Mixing
+from glassgrad.doctor.observers.entering import Drift, Held, Mixing, Modes
 from glassgrad.doctor.observers.entering.mixing import in_sequence_order
 from glassgrad.doctor.observers.forward_watch import Looker
 from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, told, where_put
@@ -24,8 +25,9 @@ from glassgrad.doctor.observers.reading import Readings
 from glassgrad.doctor.observers.rows import Rows
 from glassgrad.doctor.observers.sampling import Parameters
 from glassgrad.doctor.observers.tokens import Tokens
-from glassgrad.doctor.parts import Outside, Parts, Statistics
+from glassgrad.doctor.parts import Outside, Parts, Score, Statistics
 from glassgrad.doctor.run import Calls, Setup, here
+from glassgrad.doctor.setup import stochastic
 
 LEAST = 20
 """The number of steps after which running statistics should have arrived."""
@@ -33,7 +35,7 @@ LATE, LATEST = 0.5, 0.9
 """The least share of arrived statistics in a healthy run; the momentum above which only the last batch counts."""
 _FEATURES = 4096
 _ROUNDS, _PASSES = 40, 64
-_MOST_BYTES = 8 << 20
+_MOST_BYTES, _MOST_ELEMENTS = 8 << 20, 1 << 24
 _EMPTIED = 0.85
 """A probability of dropout above which next to nothing passes."""
 _ERRORS = library.words(
@@ -59,11 +61,18 @@ class Structure:
         self._pending, self._room = False, _MOST_BYTES
         self._thrown = self._passes = self._same = self._varied = 0
         self._zeros: list[float] = []
+        self._sides: list[tuple[float, str]] = []
+        self._moved: dict[str, int] = {}
         self._inputs: Array | None = None
+        self._output: Array | None = None
+        self._tokens_entered: Array | None = None
+        self._entered = 0
         self.examples: list[tuple[Array, Array]] = []
         self.pairs: list[tuple[Array, Array]] = []
+        self.places: list[tuple[Array, Array]] = []
+        self.scores: list[Score] = []
         self.readings, self.tokens, self._rows = Readings(), Tokens(), Rows()
-        self._drift, self._mixing = Drift(), Mixing()
+        self._drift, self._mixing, self._modes, self.validations = Drift(), Mixing(), Modes(), Held()
         self._gains: tuple[tuple[str, float], ...] = ()
         self._args: Args = ()
         self._against, self._seeds, self._asking, self._told = False, 0, False, 0
@@ -74,6 +83,7 @@ class Structure:
         self._strays = False
         self._elsewhere: set[int] = set()
         mine = {id(one) for one in self._held}
+        self._moded = any(stochastic(model)) and _elements([one for _, one in named]) <= _MOST_ELEMENTS
         self._lacking = bool(mine) and any(id(one) not in mine for _, one in named)
         self._scales: list[tuple[int, float]] = []
         self.bad_inputs = False
@@ -124,11 +134,14 @@ class Structure:
         numbers = library.numbers(library.first_tensor(output))
         entering = library.numbers(library.first_tensor(args))
         self._inputs, self._args = None, () if named else args
+        self._output, self._tokens_entered = numbers, None
         if entering is not None:
             self._rows.train(entering)
             self._drift.look(self._calls.steps, entering)
         self.bad_inputs = entering is not None and entering.dtype.kind == "f" and not np.isfinite(entering.sum())
         if entering is not None and entering.ndim > 1 and entering.dtype.kind in "fiu":
+            self._entered = len(entering)
+            self._tokens_entered = entering if entering.ndim == 2 and entering.dtype.kind in "iu" else None
             self._inputs = entering[:KEPT].reshape(min(len(entering), KEPT), -1)
         if numbers is None or numbers.ndim < 1 or len(numbers) < 4 or numbers.dtype.kind != "f":
             return
@@ -156,20 +169,39 @@ class Structure:
         if self._passes <= _PASSES:
             self._pending = any(_has_gradient(one) for one in self._held)
 
-    def held(self, args: Args) -> None:
-        """Look at the inputs of a pass without gradients."""
+    def held(self, args: Args, output: Tensor) -> None:
+        """Look at the inputs of a pass without gradients, and at its targets."""
         entering = library.numbers(library.first_tensor(args))
         if entering is None or self._asking or not self._calls.steps:
             return
         self._calls.sites.setdefault("held", here())
         self._rows.held(entering)
         self._drift.held(entering)
+        leaving = library.numbers(library.first_tensor(output))
+        if leaving is not None and leaving.ndim and entering.ndim and self.scores:
+            frame = provenance.user_frame()
+            self.validations.look(self._calls.steps, frame, entering, leaving, self.scores[-1].kind)
+
+    def passes(self, graph: Graph) -> None:
+        """Note the targets of the binary losses of a backward pass that are one number for all examples."""
+        for op in graph.ops:
+            target = op.constant if op.name.startswith("binary") else None
+            if target is not None and len(self._sides) < _ROUNDS:
+                alike = target.low == target.high and math.prod(target.shape) > 1
+                self._sides.append((target.low if alike else math.nan, op.where))
 
     def learns(self, labels: Labels) -> None:
         """Keep the examples of the step, whose class numbers are known."""
         self.tokens.learns(labels)
         self._mixing.learns(self._args, labels.count, labels.distinct < labels.count)
-        self._keep(self.examples, labels.values)
+        step = self._calls.steps
+        if math.isfinite(labels.right):
+            self.scores.append(Score(step, "classes", labels.right))
+        self._modes.learns(step, "classes", self._output, labels.values)
+        if labels.count == self._entered:
+            self._keep(self.examples, labels.values)
+        elif self._tokens_entered is not None and labels.count == self._tokens_entered.size:
+            self._keep_places(self._tokens_entered, labels.values)
 
     def compares(self, graph: Graph) -> None:
         """Keep the examples of the step, whose targets are numbers, and look for targets that are not finite."""
@@ -180,6 +212,15 @@ class Structure:
                 self._mixing.learns(self._args, op.constant.shape[0] if op.constant.shape else 0, True)
                 self._scales.append((self._calls.steps, abs(op.constant.mean) + op.constant.std))
                 self._compares(op.name, op.constant)
+        for _, op in graph.of_loss():
+            target = op.constant
+            if target is not None and op.name in COMPARES and math.isfinite(target.missed):
+                kind = "binary" if op.name.startswith("binary") else "numbers"
+                self.scores.append(Score(self._calls.steps, kind, 1 - target.missed))
+                self._modes.learns(self._calls.steps, kind, self._output, target.values)
+                if op.name == "subtract":
+                    self._keep(self.pairs, target.values)
+                break
 
     def _compares(self, name: str, target: Constant) -> None:
         values, binary = target.values, target.whole and target.low >= 0 and target.high <= 1
@@ -194,20 +235,45 @@ class Structure:
             self._room -= 4 * inputs[:, :_FEATURES].size
             kept.append((inputs[:, :_FEATURES].copy(), values))
 
-    def stepped(self) -> None:
-        """Look whether the model sees its targets, when the graph of the step is gone."""
+    def _keep_places(self, ids: Array, values: Array | None) -> None:
+        """Keep each place of sequences as an example: its token and the one before."""
+        if values is not None and self._room > 0:
+            before = np.concatenate([ids[:, :1], ids[:, :-1]], axis=1)
+            pairs = np.stack([ids, before], axis=2).reshape(-1, 2)[: len(values)]
+            self._room -= 8 * pairs.size
+            self.places.append((pairs.copy(), values))
+
+    def stepped(self, clock: AbstractContextManager[object]) -> None:
+        """Look whether the model sees its targets, when the graph of the step is gone, and what the mode changes."""
         args, self._args = self._args, ()
+        if args and self._moded:
+            with clock, self._asks():
+                self._modes.ask(self._model, args)
         askers: tuple[Tokens | Mixing, ...] = (self.tokens, self._mixing) if args else ()
         for one in askers:
             if one.asks:
-                self._asking = True
-                try:
+                with self._asks():
                     one.ask(self._model, args)
-                finally:
-                    self._asking = False
+
+    @property
+    def modes(self) -> list[Score]:
+        """The scores of one batch in both modes."""
+        return self._modes.scores
+
+    @contextmanager
+    def _asks(self) -> Iterator[None]:
+        """Call the model in the block, so that its passes are none of a validation."""
+        self._asking = True
+        try:
+            yield
+        finally:
+            self._asking = False
 
     def stepping(self) -> None:
         """Note a step of the optimizer."""
+        if self._moded:
+            for name, moves in self._fixed():
+                self._moved[name] = self._moved.get(name, 0) + moves
         self._pending = False
         if "step" not in self._calls.sites:
             self._calls.sites["step"] = here()
@@ -261,6 +327,18 @@ class Structure:
                 kinds = {type(module).__name__}
                 where = source_lines.calling(kinds, self._files, "momentum")
                 yield Statistics(name, float(momentum), arrived, where)
+
+    def _pretending(self) -> tuple[tuple[str, ...], str]:
+        modules = self._model.named_modules()
+        found = tuple(name for name, module in modules if vars(module).get("requires_grad") is False)
+        return found, source_lines.assigned_to("requires_grad", self._files) if found else ""
+
+    def _fixed(self) -> Iterator[tuple[str, bool]]:
+        """Yield normalisations of which no parameter is trained, and whether their statistics move in a pass."""
+        for name, module in self._model.named_modules():
+            own = list(module.parameters(recurse=False)) if hasattr(module, "running_mean") else []
+            if own and not any(library.trainable(one) for one in own):
+                yield name, bool(getattr(module, "training", False))
 
     def _dropouts(self) -> Iterator[tuple[str, float, str]]:
         for name, module in self._model.named_modules():
@@ -333,6 +411,10 @@ class Structure:
             repeats=self.tokens.repeats,
             strays=self._strays,
             scales=tuple(self._scales),
+            sides=tuple(self._sides),
+            pretending=self._pretending(),
+            fixed=tuple(name for name, _ in self._fixed()),
+            moving=tuple(name for name, passes in self._moved.items() if passes >= LEAST // 4),
             twin=self._copies is not None and self._copies.twin(),
         )
 

@@ -16,6 +16,8 @@ _ENOUGH = 3
 """The number of passes that are looked at; two of them must agree."""
 _PADDED, _ELSEWHERE, _LENGTHS = 0.3, 0.02, 3
 """The share of sequences that end in the filler, its share elsewhere, and the number of lengths that tell padding."""
+_INVERTED = 3.0
+"""The gradient at a filler relative to that at a word, above which the mask keeps the filler."""
 _SHORTEST, _FEWEST = 5, 8
 _SHIFTED, _FAR = 0.98, 1e-4
 
@@ -45,7 +47,7 @@ class Tokens:
     """Looks at the embeddings of the first sampled passes, between the calls of `end_pass`."""
 
     def __init__(self) -> None:
-        self._passes = self._reached = self._counted = 0
+        self._passes = self._reached = self._counted = self._inverted = 0
         self._name, self._filler, self._by_index = "", 0, False
         self._ids: Array | None = None
         self._places: Array | None = None
@@ -92,6 +94,9 @@ class Tokens:
     def _arrived(self, g: Array | None) -> None:
         if g is not None and self._places is not None and g.shape[:2] == self._places.shape:
             self._in_pass |= bool(g[self._places].any())
+            sizes = np.abs(g).reshape(*g.shape[:2], -1).mean(2)
+            filler, words = float(sizes[self._places].mean()), float(sizes[~self._places].mean())
+            self._inverted += filler > _INVERTED * words
 
     def learns(self, labels: Labels) -> None:
         """Compare the class numbers of the loss with the tokens of the pass."""
@@ -163,4 +168,4 @@ class Tokens:
         """Return the padding that the loss reaches, if it did so in at least two passes and in all with padding."""
         if self._reached < 2:
             return None
-        return Padding(self._name, self._filler, self._by_index, self._counted >= 2)
+        return Padding(self._name, self._filler, self._by_index, self._counted >= 2, self._inverted >= 2)

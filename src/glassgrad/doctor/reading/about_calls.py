@@ -461,10 +461,16 @@ def _no_block(program: Program) -> Iterator[Spot]:
 _SEEDS = frozenset({"torch.manual_seed", "numpy.random.seed", "random.seed", "torch.random.manual_seed"})
 
 
+_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
+_OPTIONS = re.compile(r"^(self|opts?|options|args?|cfg|config|hparams|params|settings)$")
+
+
 @reads("seed set in the loop")
 def _seeded(program: Program) -> Iterator[Spot]:
     for call in program.calls:
-        if program.names.full(call.func) not in _SEEDS or not call.args or not _is_fixed(program, call.args[0]):
+        generator = isinstance(call.func, ast.Attribute) and ast.unparse(call.func).endswith("Generator().manual_seed")
+        known = generator or program.names.full(call.func) in _SEEDS | _GENERATORS
+        if not known or not call.args or not _is_fixed(program, call.args[0]):
             continue
         function = program.function(call)
         if function is not None and function.name == "__getitem__":
@@ -477,7 +483,9 @@ def _seeded(program: Program) -> Iterator[Spot]:
 
 
 def _is_fixed(program: Program, seed: ast.expr) -> bool:
-    """Tell whether a seed is a number, or a variable that holds one."""
+    """Tell whether a seed is a number, a variable that holds one, or an option."""
+    if isinstance(seed, ast.Attribute) and isinstance(seed.value, ast.Name):
+        return bool(_OPTIONS.match(seed.value.id))
     bound = program.bound(seed) if isinstance(seed, ast.Name) else None
     return constant(seed if bound is None or bound.item is not None else bound.value) is not None
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import library_name
@@ -166,6 +167,8 @@ def _workers(program: Program) -> Iterator[Spot]:
                 yield spot(made, many[0], generator=f"self.{attribute}", owner=owner.node.name)
 
 
+_COPIED = re.compile(r"augment|jitter|oversampl|smote|upsampl|fit_resample|mirror", re.IGNORECASE)
+_SPLITS = re.compile(r"(random|train_test|train_val|_)_?split$|^split$", re.IGNORECASE)
 _AUGMENTS = re.compile(r"augment|crop|flip|jitter|cutout|cutmix|mixup|distort", re.IGNORECASE)
 
 
@@ -181,6 +184,38 @@ def _augmented(program: Program) -> Iterator[Spot]:
         around = {ast.unparse(one.test) for one in ast.walk(function) if isinstance(one, ast.If)}
         if drawn and not call.keywords and not any("train" in test for test in around):
             yield spot(call, drawn[0], text=shown(call))
+
+
+@reads("augmented before the split")
+def _split_late(program: Program) -> Iterator[Spot]:
+    """Find `x, y = augment(x, y)` of data that are split at random afterwards."""
+    for call in program.calls:
+        name = call.func.id if isinstance(call.func, ast.Name) else last(program.names.full(call.func))
+        statement = program.statement(call)
+        function = program.functions.get(name)
+        overlaps = function is not None and any(
+            isinstance(one, ast.Attribute) and one.attr == "unfold" for one in ast.walk(function)
+        )
+        if not (overlaps or _COPIED.search(name)) or not isinstance(statement, ast.Assign) or program.loops(call):
+            continue
+        made = {one.id for target in statement.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+        for other in program.calls:
+            ordered = program.names.full(other.func) in _ORDERS and _splits_by_order(program, other)
+            splits = (ordered or _SPLITS.search(ast.unparse(other.func))) and other.lineno > call.lineno
+            if splits and program.scope(other) is program.scope(call) and made & _named_in(other.args[:2]):
+                yield spot(call, other, text=shown(call), split=shown(other, 40))
+                break
+
+
+def _splits_by_order(program: Program, call: ast.Call) -> bool:
+    """Tell whether an order that is drawn is cut into a part for training and one for a validation."""
+    around = program.function(call) or program.tree
+    stored = [one.id for one in ast.walk(around) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    return any(map(_HELD_OUT.search, stored)) and any(map(_TRAIN.search, stored))
+
+
+def _named_in(nodes: list[ast.expr]) -> set[str]:
+    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _is_held_out(program: Program, node: ast.AST) -> bool:

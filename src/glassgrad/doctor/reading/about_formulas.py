@@ -10,13 +10,15 @@ from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import end, library_name, op
+from glassgrad.doctor.reading.values import end, layer, library_name, op
 
 _TERM = re.compile(r"(^|_)(loss|penalty|kl|kld|reg|bce|mse)(_|\d|$)|loss$", re.IGNORECASE)
 _REPORTED = re.compile(r"val|test|eval|held|train|log|avg|mean|running|total|epoch|best|prev|last|hist", re.IGNORECASE)
 _SCALE = re.compile(r"scal|sqrt|temper|d_k|dim|\*\* -?0\.5", re.IGNORECASE)
 _RISES = re.compile(r"acc|score|f1|auc|dice|iou|reward|correct|precision|recall|map(_|$)", re.IGNORECASE)
 _FALLS = re.compile(r"loss|error|mse|mae|perplexity|ppl", re.IGNORECASE)
+_CONTINUOUS = frozenset({"Normal", "Independent", "MultivariateNormal", "LogNormal", "Laplace"})
+_LATENT = re.compile(r"repar|latent|sample_?z|encode", re.IGNORECASE)
 _COUNTS = re.compile(r"count|freq|n_per|per_class|num_", re.IGNORECASE)
 
 
@@ -125,6 +127,99 @@ def _favoured(program: Program) -> Iterator[Spot]:
             above, below = ast.unparse(value.left), ast.unparse(value.right)
             if below in {f"{above}.sum()", f"sum({above})", f"len({above})"} and _COUNTS.search(above):
                 yield spot(value, call, text=shown(value), remedy=f"weight={above}.sum() / (len({above}) * {above})")
+
+
+@reads("sample without a gradient")
+def _sampled(program: Program) -> Iterator[Spot]:
+    """Find `z = Normal(mean, deviation).sample()` of which a layer makes more: the draw has no gradient."""
+    for call in program.calls:
+        function = program.function(call)
+        around = program.owner(call)
+        whole = around.node if around is not None else function or program.tree
+        scored = any(isinstance(one, ast.Attribute) and one.attr in {"log_prob", "no_grad"} for one in ast.walk(whole))
+        if scored or not _is_draw(program, call) or not _is_taken(program, call):
+            continue
+        method = isinstance(call.func, ast.Attribute) and call.func.attr == "sample"
+        drawn = shown(call).replace(".sample(", ".rsample(") if method else _by_noise(call)
+        yield spot(call, program.statement(call), text=shown(call), remedy=drawn)
+
+
+def _by_noise(call: ast.Call) -> str:
+    mean, deviation = (shown(one, 30) for one in call.args[:2])
+    return f"{mean} + {deviation} * torch.randn_like({deviation})"
+
+
+def _is_draw(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call draws from a distribution whose mean or deviation is computed."""
+    if program.names.full(call.func) == "torch.normal":
+        fixed = any(ast.unparse(one).startswith(("torch.zeros", "torch.full", "gg.zeros")) for one in call.args[:1])
+        computed = all(isinstance(one, ast.Name | ast.Call | ast.BinOp) for one in call.args[:2])
+        return len(call.args) > 1 and computed and not fixed
+    if _method(call) != "sample" or not isinstance(call.func, ast.Attribute):
+        return False
+    made: ast.expr | None = call.func.value
+    if isinstance(made, ast.Name):
+        bound = program.bound(made)
+        made = bound.value if bound is not None and bound.item is None else None
+    known = isinstance(made, ast.Call) and last(program.names.full(made.func)) in _CONTINUOUS
+    return known and isinstance(made, ast.Call) and any(not isinstance(one, ast.Constant) for one in made.args[:1])
+
+
+def _is_taken(program: Program, call: ast.Call) -> bool:
+    """Tell whether a layer gets the result, or a function returns it under a name that says what it is."""
+    statement, function = program.statement(call), program.function(call)
+    if isinstance(statement, ast.Return):
+        return function is not None and bool(_LATENT.search(function.name))
+    names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
+    for one in ast.walk(function or program.tree):
+        if isinstance(one, ast.Return) and one.value is not None and ast.unparse(one.value) in names:
+            return function is not None and bool(_LATENT.search(function.name))
+        if isinstance(one, ast.Call) and layer(program, one.func) is not None:
+            given = {ast.unparse(inner) for argument_ in one.args for inner in ast.walk(argument_)}
+            if given & names or any(inner is call for argument_ in one.args for inner in ast.walk(argument_)):
+                return True
+    return False
+
+
+@reads("noise scaled by its variance")
+def _without_root(program: Program) -> Iterator[Spot]:
+    """Find `sqrt(a) * x + (1 - a) * noise`: the deviation of the noise is the root of 1 - a."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        for kept, added in ((node.left, node.right), (node.right, node.left)):
+            roots = {_bare(one) for one in _rooted(kept)}
+            rest = _complement(added)
+            if rest is not None and _bare(rest) in roots:
+                share = shown(rest, 30)
+                yield spot(node, text=shown(node), share=share, remedy=f"(1 - {share}).sqrt() * noise")
+                break
+
+
+def _rooted(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what roots are taken of in a product."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "sqrt":
+            yield one.args[0] if one.args else one.func.value
+        elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Pow) and constant(one.right) == 0.5:
+            yield one.left
+
+
+def _complement(node: ast.expr) -> ast.expr | None:
+    """Return `a` of a product with the factor `1 - a`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return None
+    for one in (node.left, node.right):
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and constant(one.left) == 1:
+            return one.right
+    return None
+
+
+def _bare(node: ast.expr) -> str:
+    """Return an expression as text without its places, as `a[t, None]` has them."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node)
 
 
 @reads("comparison with NaN")

@@ -17,6 +17,11 @@ _WORTH = re.compile(r"gamma|discount|target", re.IGNORECASE)
 """Names of what makes the value of the next state a part of the target."""
 _REWARD = re.compile(r"^(r|rew|rewards?)(_batch|_b|s)?$", re.IGNORECASE)
 _KEPT = re.compile(r"best|snapshot|saved|checkpoint|backup|before|old|initial|original", re.IGNORECASE)
+_FOLLOWS = re.compile(r"(^|_)(target|tgt|teacher|ema|shadow|frozen|old|prev|reference|ref)(_|\d|$)", re.IGNORECASE)
+"""Names of models that follow another one more slowly."""
+_AVERAGES = re.compile(r"ema|average|shadow|polyak", re.IGNORECASE)
+_UPDATES = re.compile(r"^(update|step)", re.IGNORECASE)
+_RESIDUAL = re.compile(r"^(pre)?res(idual)?_?(net)?_?(block|unit|layer)|residual_?(block|unit|layer)", re.IGNORECASE)
 _SHORTCUT = re.compile(r"^(resid|identity|shortcut|skip)")
 _COPIES = re.compile(r"deepcopy|clone|copy\(")
 
@@ -322,6 +327,65 @@ def _is_trained(program: Program, name: ast.Name) -> bool:
 
 def _method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+@reads("target moves with the model")
+def _alias(program: Program) -> Iterator[Spot]:
+    """Find `target = model`: a second name of one module, where a copy is meant."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name | ast.Attribute):
+            continue
+        for one in node.targets:
+            name = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
+            named = _FOLLOWS.search(name) and not _FOLLOWS.search(ast.unparse(node.value).rpartition(".")[2])
+            if named and layer(program, node.value) is not None:
+                held = shown(node.value)
+                yield spot(node, text=shown(node), held=held, remedy=f"{shown(one)} = copy.deepcopy({held})")
+
+
+@reads("moving average never updated")
+def _never_follows(program: Program) -> Iterator[Spot]:
+    """Find an average of weights of the script's own class that is applied, and whose update nothing calls."""
+    methods = {ast.unparse(one.func) for one in program.calls if isinstance(one.func, ast.Attribute)}
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
+            continue
+        function = node.value.func
+        owner = program.classes.get(function.id) if isinstance(function, ast.Name) else None
+        updates = [name for name in owner.methods if _UPDATES.match(name)] if owner is not None else []
+        held = ast.unparse(node.targets[0])
+        used = [one for one in methods if one.startswith(f"{held}.")]
+        follows = owner is not None and _AVERAGES.search(owner.node.name)
+        if follows and updates and used and not any(one.rpartition(".")[2] in updates for one in methods):
+            calls = [one for one in program.calls if ast.unparse(one.func) in used]
+            yield spot(calls[0], node, text=shown(node), held=held, used=used[0], update=updates[0])
+
+
+@reads("dropout off for good")
+def _off_for_good(program: Program) -> Iterator[Spot]:
+    """Find `self.p = self.p if self.training else 0`: after the first evaluation it stays 0."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.IfExp) or len(node.targets) != 1:
+            continue
+        target, value = ast.unparse(node.targets[0]), node.value
+        kept = {ast.unparse(value.body), ast.unparse(value.orelse)}
+        if target.startswith("self.") and target in kept and "training" in ast.unparse(value.test):
+            yield spot(node, name=target, text=shown(node), remedy=shown(node).replace(target, target[5:], 1))
+
+
+@reads("residual connection missing")
+def _without_input(program: Program) -> Iterator[Spot]:
+    """Find a residual block that returns what its layers make, and adds nothing."""
+    for owner in program.modules():
+        forward = owner.methods.get("forward")
+        if forward is None or not _RESIDUAL.search(owner.node.name):
+            continue
+        nodes = list(ast.walk(forward))
+        adds = any(isinstance(one, ast.Add) or (isinstance(one, ast.Attribute) and one.attr == "add") for one in nodes)
+        calls = {ast.unparse(one.func).rpartition(".")[2] for one in nodes if isinstance(one, ast.Call)}
+        given = [one for one in nodes if isinstance(one, ast.Return)]
+        if given and not adds and not calls & {"cat", "concat", "sum", "add_", "lerp", "where"}:
+            yield spot(given[-1], owner.node, name=owner.node.name, text=shown(given[-1]))
 
 
 @reads("argmax over all axes")

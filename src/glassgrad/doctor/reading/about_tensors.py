@@ -211,7 +211,7 @@ def _always_dropout(program: Program) -> Iterator[Spot]:
             isinstance(one, ast.If | ast.IfExp) and "training" in ast.unparse(one.test) for one in program.outward(call)
         ):
             continue
-        if last(full) in _DROPOUTS and not is_given(call, "training", 2):
+        if last(full) in _DROPOUTS and not is_given(call, "training", 2) and not _is_set_by_mode(program, call):
             yield spot(call, text=shown(call), remedy=f"F.{last(full)}(x, p, training=self.training)")
         elif last(full) == "scaled_dot_product_attention":
             share = argument(call, "dropout_p", 4)
@@ -220,6 +220,18 @@ def _always_dropout(program: Program) -> Iterator[Spot]:
             if (fixed or held) and share is not None:
                 text = shown(share)
                 yield spot(call, text=shown(call), remedy=f"dropout_p={text} if self.training else 0.0")
+
+
+def _is_set_by_mode(program: Program, call: ast.Call) -> bool:
+    """Tell whether a probability was set by the mode before: `p = self.p if self.training else 0`."""
+    share = argument(call, "p", 1)
+    around = program.function(call)
+    given = "" if share is None else ast.unparse(share)
+    for node in ast.walk(around) if around is not None and given else ():
+        same = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == given
+        if same and isinstance(node, ast.Assign) and "training" in ast.unparse(node.value):
+            return True
+    return False
 
 
 # --- shapes ---

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from glassgrad.doctor.facts import CheckUp, Finding
+from glassgrad.doctor.library import words
 from glassgrad.doctor.rules import (
     axes,
     batch,
@@ -22,13 +23,13 @@ from glassgrad.doctor.rules import (
     layers,
     learnable,
     loss,
+    objectives,
     order,
-    overlap,
     parts,
-    policies,
     setup,
     steps,
     targets,
+    validation,
 )
 from glassgrad.doctor.rules.causes import ranked
 from glassgrad.doctor.rules.rule import Rule, Rules, Seen, apply, ordered
@@ -56,13 +57,13 @@ def _at_the_call(one: Rule[Any]) -> Rule[Any]:
 
 _CAUSES = (
     order.RULES,
-    overlap.RULES,
     parts.RULES,
     layers.RULES,
     axes.RULES,
     entering.RULES,
     targets.RULES,
-    policies.RULES,
+    objectives.RULES,
+    validation.RULES,
     learnable.RULES,
 )
 _OF_RUNS = calls.RULES, map(_at_the_call, batch.OF_INPUTS), *_CAUSES, setup.RULES, graph.RULES, loss.RULES, steps.RULES
@@ -77,6 +78,22 @@ EXAMINATION_RULES: Rules = examination.RULES
 
 DATA_RULES: Rules = data.RULES
 """The rules for a data set."""
+
+
+COURSE = words(
+    "rate-above-the-curvature rate-unfit-for-the-weights gradients-zigzag vanishing-gradient exploding-gradient "
+    "saturated dead-units initial-weights-out-of-the-usual first-loss-far-off loss-spikes loss-rises "
+    "inputs-unnormalised targets-unnormalised learning-rate-out-of-the-usual sigmoids-too-deep"
+)
+"""Names of findings that warn of what may become of a training: mere information where all is learnt."""
+
+
+def findings_of_run(run: Run) -> tuple[Finding, ...]:
+    """Return the findings about a run, causes first."""
+    found = apply(RUN_RULES, run)
+    if any(one.name in COURSE for one in found) and learnable.learns_well(run):
+        found = tuple(replace(one, severity="info") if one.name in COURSE else one for one in found)
+    return ranked(found)
 
 
 def findings(found: CheckUp) -> tuple[Finding, ...]:
@@ -95,6 +112,7 @@ __all__ = [
     "Seen",
     "apply",
     "findings",
+    "findings_of_run",
     "ordered",
     "ranked",
 ]

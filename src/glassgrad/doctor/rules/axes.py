@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from operator import mul
 
+from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import Graph, Op, Shape
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.rule import Seen, error, listed, rules_of, warning
@@ -131,6 +132,22 @@ def _direct(graph: Graph, number: int) -> Op | None:
     return graph.ops[number] if number >= 0 and graph.ops[number].name == "softmax" else None
 
 
+@error(
+    "mask inverted",
+    "Turn the mask: in masked_fill and key_padding_mask True leaves a place out, in a product 1 keeps it.",
+    "scores.masked_fill(tokens == filler, float('-inf'))  # leaves the filler out",
+)
+def _inverted(run: Run) -> Iterator[Seen]:
+    found = run.parts.padding
+    if found is not None and found.inverted:
+        where = source_lines.masking(run.parts.files) or run.calls.line("forward")
+        what = (
+            f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it far "
+            f"more than on the words before it: the mask{_at(where)} leaves out what it should keep"
+        )
+        yield Seen(what, where)
+
+
 @warning(
     "padding contributes",
     "Mask the padding: in attention, in means and sums over positions, and in the loss.",
@@ -138,7 +155,7 @@ def _direct(graph: Graph, number: int) -> Op | None:
 )
 def _padding(run: Run) -> Iterator[Seen]:
     found = run.parts.padding
-    if found is None:
+    if found is None or found.inverted:
         return
     if found.by_index and not (run.graph is not None and any(op.name in _MIXES for op in run.graph.ops)):
         return  # the embedding of the filler is 0
@@ -155,6 +172,10 @@ def _padding(run: Run) -> Iterator[Seen]:
         f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it: the "
         f"call of the model{_at(where)} masks no padding"
     )
+    away = _reduced(run.graph)
+    if away is not None:
+        what += f"; {_line(away)} takes all positions"
+        where = away.where or where
     mixes = {op.name for op in run.graph.ops if op.name in _MIXES} if run.graph is not None else set()
     alone = found.by_index and mixes and not mixes & _ATTENDS
     yield Seen(what, where, severity="info" if alone else "")  # a recurrent layer learns to pass the filler by
@@ -172,7 +193,28 @@ def _seen(run: Run) -> Iterator[Seen]:
             f"the targets are the next tokens of the inputs, and the outputs of the model{_at(where)} at the first "
             "positions change with the tokens at the last: it sees what it is to predict"
         )
-        yield Seen(what, where)
+        attends = _attending(run.graph)
+        what += f"; {_line(attends)} makes the weights of the positions" if attends is not None else ""
+        yield Seen(what, (attends.where if attends is not None else "") or where)
+
+
+def _reduced(graph: Graph | None) -> Op | None:
+    """Return the first op that makes one vector of all positions of a sequence."""
+    for op in graph.ops if graph is not None else ():
+        before = op.shapes[0] if op.shapes else None
+        reduces = op.name in {"mean", "sum", "amax", "max"} and op.where and before is not None and len(before) == 3
+        if reduces and before is not None and op.shape == (before[0], before[2]):
+            return op
+    return None
+
+
+def _attending(graph: Graph | None) -> Op | None:
+    """Return the first op that weights positions by each other."""
+    for op in graph.ops if graph is not None else ():
+        square = len(op.shape) > 2 and op.shape[-1] == op.shape[-2]
+        if op.where and (op.name in _ATTENDS - {"softmax"} or (op.name == "softmax" and square)):
+            return op
+    return None
 
 
 @warning(

@@ -131,6 +131,9 @@ def _inputs_unnormalised(found: CheckUp) -> Iterator[str]:
         known = facts.summary
         if not facts.dtype.startswith(("float", "bfloat")) or not known.std:
             continue
+        spread = math.isclose(known.std**2, known.mean * (1 - known.mean), rel_tol=1e-2)
+        if spread and known.minimum == 0 and known.maximum == 1:
+            continue  # a mask of zeros and ones
         ranges = f"{facts.name} ranges from {known.minimum:.3g} to {known.maximum:.3g}, mean {known.mean:.3g}, "
         told = known.count >= FEW  # the mean of few numbers may be far from 0 by chance
         far = known.abs_max > FAR_INPUT and math.hypot(known.mean, known.std) > SPREAD

@@ -127,13 +127,32 @@ def _evaluating(run: Run) -> Iterator[Seen]:
     later = [step for step in steps if step >= begun]
     if len(found) < 2 or (len(found) <= MOSTLY * sampled and (len(found) < LASTING or len(found) < len(later))):
         return
-    names = found[-1][1]
+    names = tuple(one for one in found[-1][1] if one not in run.parts.fixed)
+    if not names:
+        return  # layers that are not trained may rest
     whole = set(names) == set(run.setup.stochastic)
     where = source_lines.calling_method("eval", run.parts.files)
     by = f"; eval() is called at {where}" if where else ""
     # Batch normalisation in evaluation mode while the rest trains is a way of fine-tuning.
     what = f"{listed(names)} ran in evaluation mode in {len(found)} of {sampled} sampled training steps{by}"
     yield Seen(what, run.calls.line("forward"), len(found) / sampled, severity="" if whole else "info")
+
+
+@warning(
+    "frozen layers in training mode",
+    "Put the frozen part into evaluation mode after each call of train().",
+    "model.train(); model.backbone.eval()",
+)
+def _frozen_moves(run: Run) -> Iterator[Seen]:
+    moving = run.parts.moving
+    if moving:
+        where = source_lines.calling_method("train", run.parts.files, run.calls.line("forward"))
+        frozen = f" at {run.parts.frozen_at}" if run.parts.frozen_at else ""
+        what = (
+            f"the weights of {listed(moving)} are frozen{frozen}, and train(){_at(where)} lets their running "
+            "statistics follow the new data: the features are no longer those that were trained"
+        )
+        yield Seen(what, where or run.calls.line("forward"), float(len(moving)))
 
 
 @warning(

@@ -16,6 +16,7 @@ _LOSS = (
     "learns less than a probe",
     "underfitting",
     "overfitting",
+    "validation far worse than training",
 )
 _NOTHING = ("no gradient", "dead units", "vanishing gradient", "saturated", "never updated", "output without input")
 _WILD = (
@@ -30,6 +31,7 @@ _WILD = (
 )
 _ALL = (*_LOSS, *_NOTHING, *_WILD, "loss not finite")
 
+_VALIDATED = "overfitting", "validation far worse than training"
 _APART = ("labels do not belong to the inputs",)
 
 EXPLAINS: Mapping[str, tuple[str, ...]] = {
@@ -74,6 +76,9 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "target among the inputs": ("overfitting",),
     "weights shrink to nothing": (*_ALL, *_APART),
     "loss term never used": (*_LOSS, *_NOTHING),
+    "normalisation at the output": (*_LOSS, "targets unnormalised"),
+    "mask inverted": (*_ALL, *_APART, "padding contributes"),
+    "sample without a gradient": (*_LOSS, *_NOTHING),
     "mask behind the softmax": (*_ALL, *_APART, "padding contributes"),
     "scaled behind the softmax": (*_LOSS, *_WILD),
     "plateau in the wrong mode": (*_LOSS, "rate decays to nothing"),
@@ -81,10 +86,10 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "class weights favour the frequent": _LOSS,
     "advantage of all actions": (*_LOSS, *_APART),
     "advantage with gradients": (*_LOSS, *_WILD),
-    "held-out inputs of another scale": ("overfitting",),
+    "held-out inputs of another scale": _VALIDATED,
     "random initial state": _LOSS,
     "targets shifted twice": (*_LOSS, *_APART),
-    "augmentation in validation": ("overfitting",),
+    "augmentation in validation": _VALIDATED,
     "validation trains as well": ("validated on training data", "overfitting"),
     "examples mixed": (*_LOSS, *_APART, "overfitting"),
     "padding index is a token": (*_LOSS, *_NOTHING, "padding contributes"),
@@ -139,6 +144,10 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "data not shuffled": (*_LOSS, *_WILD),
     "linear layers in a row": (*_LOSS, *_WILD),
     "evaluation mode in training": _LOSS,
+    "training mode in evaluation": _VALIDATED,
+    "dropout in evaluation": _VALIDATED,
+    "running statistics do not arrive": _VALIDATED,
+    "loss terms of unequal size": _LOSS,
     "rate unfit for the weights": (*_LOSS, *_WILD, "loss not finite"),
     "rate above the curvature": (*_LOSS, "gradients zigzag"),
     "vanishing gradient": (*_LOSS, "gradients mostly noise"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from glassgrad.doctor.facts import CheckUp
 from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, Graph, Op
 from glassgrad.doctor.library import words
@@ -132,7 +134,9 @@ def _log(found: CheckUp | Run) -> Iterator[Seen]:
         elif lowest == "tiny" and maker is not None:
             stable = _TINY.get(maker.name, "logsigmoid(-x)")
             what = f"the operand of {op.name} comes from {maker.name}, which underflows to 0 for outputs far apart"
-            yield Seen(what, op.where, op.low, severity="info", remedy=f"{stable} instead of log({maker.name}(x))")
+            bad = isinstance(found, Run) and len(found.losses) and not np.isfinite(found.losses[:, 1]).all()
+            milder = "error" if bad else "info"
+            yield Seen(what, op.where, op.low, severity=milder, remedy=f"{stable} instead of log({maker.name}(x))")
         elif lowest == "zero":
             yield Seen(f"the operand of {op.name}{by} may become 0", op.where, op.low, severity="info")
 

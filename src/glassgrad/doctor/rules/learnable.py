@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from glassgrad.doctor.library import Array, words
 from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
-LEAST, MOST = 192, 2048
-"""The number of examples that the probe needs, and the number that it takes at most."""
+LEAST, FEW, MOST = 192, 96, 2048
+"""The number of examples that the probe needs to say that there is nothing, and that there is something, and the
+number that it takes at most."""
 WIDTH, RIDGE, PERMUTED = 128, 10.0, 6
 DEVIATIONS = 3.0
 """By how many deviations the score for the targets has to exceed the scores for permuted targets."""
@@ -21,6 +23,13 @@ NEAR = 0.93
 LITTLE, LESS, MUCH = 0.85, 0.9, 0.4
 """A loss relative to such a guess, and to the first loss, from which little was learnt, and a share of what is to be
 learnt that the probe gets, from which it got much."""
+HALF, EVEN, SOON = 0.5, 0.75, 60
+"""What the outputs get of what the probe gets, above which the model keeps up; the share of the commonest class up to
+which right classes tell that; the steps that a model has to have had."""
+TURNED = 0.2
+"""The correlation of pictures and turned maps from which they belong together so."""
+WELL, KNOWN = 0.85, 3
+"""The score late in a run from which it has learnt, and the number of scores that tell."""
 STILL = 0.01
 """The fall in the last quarter of a run, relative to such a guess, from which the loss still falls."""
 CLOSE, COLUMNS = 1e-5, 512
@@ -86,25 +95,101 @@ def _apart(run: Run) -> Iterator[Seen]:
 )
 def _behind(run: Run) -> Iterator[Seen]:
     curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
-    if len(curve) < 20 or curve[-1, 0] < 90 or run.parts.against or not _is_plain(run.graph):
+    if len(curve) < 20 or curve[-1, 0] < SOON or run.parts.against:
+        return
+    known = _known(run)
+    moves = run.parts.strays or run.parts.twin or not run.parts.alone  # targets that a model makes change with it
+    if known is None or (known.kind == "numbers" and moves):
         return
     last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
     first = float(curve[: max(len(curve) // 20, 3), 1].mean())
-    known = _known(run)
-    if known is None:
-        return
-    nothing, share, told = known
     quarter = max(len(curve) // 4, 5)
     falls = float(np.median(curve[-2 * quarter : -quarter, 1])) - float(np.median(curve[-quarter:, 1]))
-    if falls > STILL * nothing:
+    plain = _is_plain(run.graph)
+    if falls > STILL * (known.nothing if plain else 2 * abs(first)):
         return  # it learns, if slowly
-    fallen = min(LESS * first, 1.2 * nothing) if first < 3 * nothing else LESS * first  # a sum is of another size
-    if last > max(LITTLE * nothing, fallen) and share > MUCH:
+    where = run.calls.line("loss")
+    fallen = min(LESS * first, 1.2 * known.nothing) if first < 3 * known.nothing else LESS * first  # a sum is larger
+    if plain and last > max(LITTLE * known.nothing, fallen) and known.share > MUCH:
         what = (
-            f"the loss ends at {last:.3g}, and a guess that knows no input has {nothing:.3g}; a probe of {WIDTH} "
-            f"random features {told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
+            f"the loss ends at {last:.3g}, and a guess that knows no input has {known.nothing:.3g}; a probe of {WIDTH} "
+            f"random features {known.told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
         )
-        yield Seen(what, run.calls.line("loss"), last / nothing)
+        yield Seen(what, where, last / known.nothing)
+        return
+    late = [one.training for one in run.scores if one.step > HALF * run.calls.steps and one.kind == known.kind]
+    mine = float(np.median(late)) if late else known.best
+    gained = (mine - known.chance) / max(known.best - known.chance, 1e-9)
+    if known.share > MUCH and known.chance < EVEN and gained < HALF:
+        what = (
+            f"the outputs of the model {in_words(known.kind, mine)} at the end, and a probe of {WIDTH} random "
+            f"features {known.told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
+        )
+        yield Seen(what, where, gained, threshold=HALF)
+
+
+def learns_well(run: Run) -> bool:
+    """Tell whether a run ends with outputs that fit nearly all of their targets.
+
+    Example:
+        >>> from glassgrad.doctor.parts import Score
+        >>> learns_well(Run(scores=tuple(Score(step, "numbers", 0.95) for step in range(4))))
+        True
+    """
+    late = [one for one in run.scores if one.step >= HALF * run.calls.steps]
+    curve = run.losses[:, 1] if len(run.losses) else np.zeros(1)
+    if len(late) < KNOWN or not np.isfinite(curve).all() or run.parts.against:
+        return False
+    shares = [np.unique(y, return_counts=True)[1] / len(y) for _, y in run.examples if late[-1].kind == "classes"]
+    uneven = bool(shares) and float(np.median([one.max() for one in shares])) > EVEN
+    return not uneven and min(float(np.median([one.training for one in late])), late[-1].training) > WELL
+
+
+def in_words(kind: str, value: float) -> str:
+    """Say what outputs with a score do: they "get 90% of the classes right"."""
+    return f"explain {value:.0%} of the variance" if kind == "numbers" else f"get {value:.0%} of the classes right"
+
+
+@error(
+    "labels do not belong to the inputs",
+    "Turn, flip and crop a picture and its map together, with the same random numbers.",
+    "both = augment(torch.cat([picture, target], 1)); picture, target = both[:, :1], both[:, 1:]",
+    TURNED,
+)
+def _maps_turned(run: Run) -> Iterator[Seen]:
+    """Find maps of targets that fit their pictures only after a turn or a reflection, in several batches."""
+    found = [one for x, y in run.pairs if (one := _best_turn(x, y)) is not None]
+    turned = [(mine, best, how) for mine, best, how in found if how and best > TURNED and best > 2 * mine]
+    if len(turned) >= 2 and len(turned) > len(found) / 4:
+        mine, best, how = turned[0]
+        where = run.calls.line("loss")
+        what = (
+            f"in {len(turned)} of {len(found)} sampled steps the maps of targets fit the pictures only if they are "
+            f"{how}: their correlation is then {best:.2f}, and {mine:.2f} as the loss compares them"
+        )
+        yield Seen(what, where, best)
+
+
+def _best_turn(x: Array, y: Array) -> tuple[float, float, str] | None:
+    """Return the correlation of square maps with their pictures, the best one of the turned maps, and how they turn."""
+    if y.ndim < 3 or y.shape[-1] != y.shape[-2] or y.shape[-1] < 4 or x.shape[1] % (y.shape[-1] ** 2):
+        return None
+    size = y.shape[-1]
+    pictures = x.reshape(len(x), -1, size, size).astype(np.float64).mean(1)
+    maps = y.reshape(len(y), -1, size, size).astype(np.float64).mean(1)
+    flat = (pictures - pictures.mean()).reshape(-1)
+    scores: dict[str, float] = {}
+    for mirrored in (False, True):
+        for quarter in range(4):
+            turned = np.rot90(maps.swapaxes(1, 2) if mirrored else maps, quarter, (1, 2))
+            other = (turned - turned.mean()).reshape(-1)
+            norm = float(np.sqrt((flat @ flat) * (other @ other)))
+            scores["reflected" if mirrored else "turned" if quarter else ""] = max(
+                abs(float(flat @ other)) / norm if norm > 0 else 0.0,
+                scores.get("reflected" if mirrored else "turned" if quarter else "", 0.0),
+            )
+    how = max(scores, key=lambda one: scores[one])
+    return scores[""], scores[how], how
 
 
 @warning(
@@ -133,28 +218,58 @@ def _told(run: Run) -> Iterator[Seen]:
         yield Seen(what, where, 1.0)
 
 
-def _known(run: Run) -> tuple[float, float, str] | None:
-    """Return the loss of a guess without inputs, the share of the rest that the probe gets, and its result in words."""
-    if (known := _gathered(run.examples)) is not None:
-        x, y = known
-        shares = np.unique(y, return_counts=True)[1] / len(y)
-        if len(shares) < 2 or shares.max() > RARE:
-            return None
-        found, by_chance, _ = probe(x, y)
-        most = max(float(shares.max()), by_chance)
-        nothing = float(-(shares * np.log(shares)).sum())
-        return nothing, (found - most) / (1 - most), f"gets {found:.0%} of the classes right"
-    if (known := _gathered(run.pairs)) is None:
+@dataclass(frozen=True)
+class _Known:
+    """What the targets tell of a guess without inputs and of the probe.
+
+    Attributes:
+        kind: that of the scores it is compared with.
+        nothing: the loss of such a guess; `chance`, `best`: the scores of the guess and of the probe.
+        told: that of the probe in words.
+    """
+
+    kind: str
+    nothing: float
+    chance: float
+    best: float
+    told: str
+
+    @property
+    def share(self) -> float:
+        """The share of what is to be learnt that the probe gets."""
+        return (self.best - self.chance) / max(1 - self.chance, 1e-9)
+
+
+def _known(run: Run) -> _Known | None:
+    """Return what a guess without inputs and the probe get; None if there are too few examples."""
+    if (known := _gathered(run.examples, FEW) or _gathered(run.places, FEW, once=False)) is not None:
+        return _of_classes(*known, "classes")
+    if (known := _gathered(run.pairs, FEW)) is None:
         return None
     x, y = known
+    if y.shape[1:] and np.prod(y.shape[1:]) == x.shape[1]:
+        return None  # an autoencoder, which has to go through something narrow
+    numbers = y.reshape(len(y), -1)[:, :_OUTPUTS]
+    if y.dtype == bool and numbers.shape[1] == 1:
+        return _of_classes(x, numbers[:, 0].astype(np.int64), "binary")
     share = float(y.mean())
     binary = y.dtype == bool and 0 < share < 1
-    numbers = y.reshape(len(y), -1)[:, :_OUTPUTS].astype(np.float64)
+    numbers = numbers.astype(np.float64)
     nothing = -share * np.log(share) - (1 - share) * np.log(1 - share) if binary else float(numbers.var(0).mean())
     if not nothing > 0:
         return None
     found, by_chance, _ = probe_of_numbers(x, numbers)
-    return nothing, found - max(by_chance, 0.0), f"explains {found:.0%} of their variance"
+    kind = "several" if binary else "numbers"
+    return _Known(kind, nothing, max(by_chance, 0.0), found, f"explains {found:.0%} of their variance")
+
+
+def _of_classes(x: Array, y: Array, kind: str) -> _Known | None:
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    if len(shares) < 2 or shares.max() > RARE:
+        return None
+    found, by_chance, _ = probe(x, y)
+    nothing = float(-(shares * np.log(shares)).sum())
+    return _Known(kind, nothing, max(float(shares.max()), by_chance), found, f"gets {found:.0%} of the classes right")
 
 
 def _is_plain(graph: Graph | None) -> bool:
@@ -176,20 +291,25 @@ def _of_tokens(run: Run) -> bool:
 
 
 def _features(x: Array) -> Array:
-    """Return inputs as numbers: of tokens, for each place which one stands there, if there are not too many."""
+    """Return inputs as numbers: of tokens how often each comes, and which one stands at each place if these are few."""
     if x.dtype.kind not in "iu":
         return x.astype(np.float64)
     least, most = int(x.min()), int(x.max())
-    if most - least >= VOCABULARY or x.shape[1] * (most - least + 1) > 4096:
+    tokens = most - least + 1
+    if tokens > COLUMNS:
         return x.astype(np.float64)
-    hot: Array = np.eye(most - least + 1)[x - least].reshape(len(x), -1)
-    return hot
+    places = np.eye(tokens)[x - least]
+    counts: Array = places.sum(1)
+    few = tokens <= VOCABULARY and x.shape[1] * tokens <= 4096
+    return np.concatenate([places.reshape(len(x), -1), counts], axis=1) if few else counts
 
 
-def _gathered(batches: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | None:
-    """Return the inputs and targets of all batches of the last one's shape, each input once; None if too few.
+def _gathered(
+    batches: Sequence[tuple[Array, Array]], least: int = LEAST, *, once: bool = True
+) -> tuple[Array, Array] | None:
+    """Return the inputs and targets of all batches of the last one's shape; None if too few.
 
-    An input that came in two epochs would be in both halves, and its label would be known by heart.
+    With `once` each input comes once: one that came in two epochs would be in both halves, its label known by heart.
     """
     if not batches:
         return None
@@ -197,9 +317,10 @@ def _gathered(batches: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | N
     taken = [(x, y) for x, y in batches if (x.shape[1], y.shape[1:]) == wanted]
     x = _features(np.concatenate([one for one, _ in taken])[:MOST])
     y = np.concatenate([one for _, one in taken])[:MOST]
-    once = np.unique(x, axis=0, return_index=True)[1]
-    x, y = x[once], y[once]
-    return (x, y) if len(y) >= LEAST and np.isfinite(x).all() and np.isfinite(y).all() else None
+    if once:
+        first = np.unique(x, axis=0, return_index=True)[1]
+        x, y = x[first], y[first]
+    return (x, y) if len(y) >= least and np.isfinite(x).all() and np.isfinite(y).all() else None
 
 
 def probe(x: Array, y: Array) -> tuple[float, float, float]:
@@ -243,12 +364,38 @@ def probe_of_numbers(x: Array, y: Array) -> tuple[float, float, float]:
     return found, by_chance, max(spread, 1 / len(y), 1e-6)
 
 
+def guessed(x: Array, y: Array, inputs: Array, kind: str) -> Array:
+    """Return what the probe, trained on examples, says of other inputs.
+
+    Args:
+        x: the examples' inputs (n, features); `y`: their targets.
+        inputs: the others (m, features); `kind`: "classes", "binary" or "numbers".
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(300, 3))
+        >>> bool(np.mean(guessed(x[:200], x[:200, 0] > 0, x[200:], "binary")[:, 0] > 0.5) > 0.2)
+        True
+    """
+    wanted = np.eye(int(y.max()) + 1)[y] if kind == "classes" else y.reshape(len(y), -1).astype(np.float64)
+    features = _drawn(np.concatenate([x, inputs]), len(x))
+    one, middle = features[: len(x)], wanted.mean(0)
+    gram = one.T @ one + RIDGE * np.eye(one.shape[1])
+    guess: Array = features[len(x) :] @ np.linalg.solve(gram, one.T @ (wanted - middle)) + middle
+    return guess
+
+
+def _drawn(x: Array, known: int) -> Array:
+    """Return random features of inputs, normalised by the first ones."""
+    rng = np.random.default_rng(0)
+    x = (x - x[:known].mean(0)) / (x[:known].std(0) + 1e-8)
+    hidden = np.maximum(x @ rng.normal(size=(x.shape[1], WIDTH)) / np.sqrt(x.shape[1]) + rng.normal(size=WIDTH), 0)
+    return np.concatenate([x[:, :256], hidden, np.ones((len(x), 1))], axis=1)
+
+
 def _judged(x: Array, y: Array, score: Callable[[Array, Array], float]) -> tuple[float, float, float]:
     """Return the score of ridge regressions of each half on the other, and its mean and deviation for permuted y."""
-    rng = np.random.default_rng(0)
-    x = (x - x.mean(0)) / (x.std(0) + 1e-8)
-    hidden = np.maximum(x @ rng.normal(size=(x.shape[1], WIDTH)) / np.sqrt(x.shape[1]) + rng.normal(size=WIDTH), 0)
-    features = np.concatenate([x[:, :256], hidden, np.ones((len(x), 1))], axis=1)
+    rng = np.random.default_rng(1)
+    features = _drawn(x, len(x))
     order = rng.permutation(len(y))
     features, y = features[order], y[order]
     middle = len(y) // 2

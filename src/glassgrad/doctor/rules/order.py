@@ -87,7 +87,8 @@ def _term(run: Run) -> Iterator[Seen]:
         scalar = op.name == "add" and op.shape == () and len(op.parents) > 1
         if not scalar or sum(parent >= 0 for parent in op.parents[:2]) != 1:
             continue
-        cut = source_lines.cut_terms(op.where, run.parts.files)
+        side = next(at for at, parent in enumerate(op.parents[:2]) if parent < 0)
+        cut = source_lines.cut_terms(op.where, run.parts.files, side)
         if cut:
             what = (
                 f"a number is added to the loss at {op.where} whose history was cut at {cut}: it has no gradient, so "
@@ -194,6 +195,11 @@ def _turned(run: Run) -> Iterator[Seen]:
             pairs(curve[:, 0], curve[:, 1]),
             remedy="F.nll_loss(F.log_softmax(output, 1), targets)" if "log-prob" in what else "",
         )
+
+
+def turns(run: Run) -> bool:
+    """Tell whether the sign of a loss is found turned by its fall."""
+    return any(_turned.look(run))
 
 
 def _accelerates(curve: Array) -> bool:

@@ -100,6 +100,28 @@ def _alike(run: Run) -> Iterator[Seen]:
         yield Seen(what, where, len(parts.alike) / parts.matrices)
 
 
+@error(
+    "weights all alike",
+    "Begin one of two matrices in a row at random; only the last one of a branch may begin at 0.",
+    "nn.init.zeros_(branch[-1].weight)  # and leave the others as they are",
+)
+def _zeros_in_a_row(run: Run) -> Iterator[Seen]:
+    """Find matrices of zeros that never get a gradient, since each multiplies that of another by 0."""
+    data = run.data
+    if data is None or len(data) < 3 or any(_alike.look(run)):
+        return
+    at = [data.parameters.index(name) for name in run.parts.alike if name in data.parameters]
+    still = [one for one in at if (data.gradient_norm[:, one] == 0).all() and (data.parameter_norm[:, one] == 0).all()]
+    if len(still) > 1:
+        names = [data.parameters[one] for one in still]
+        where = run.parts.alike_at or run.setup.built
+        what = (
+            f"{listed(names)} are 0 when training begins{_at(where)}, and each multiplies the gradient of the other by "
+            f"0: none has changed in {len(data)} sampled steps"
+        )
+        yield Seen(what, where, float(len(still)))
+
+
 @warning("nearly everything frozen", "Train the last layer too, or all layers.", "parameter.requires_grad_(True)", FEW)
 def _frozen(run: Run) -> Iterator[Seen]:
     parts = run.parts
@@ -112,6 +134,21 @@ def _frozen(run: Run) -> Iterator[Seen]:
         "numbers can be trained, and no matrix"
     )
     yield Seen(what, where, share)
+
+
+@error(
+    "requires_grad of a module",
+    "Call requires_grad_ of the module, which sets it for all parameters.",
+    "model.head.requires_grad_(False)",
+)
+def _pretending(run: Run) -> Iterator[Seen]:
+    names, where = run.parts.pretending
+    if names:
+        what = (
+            f"{listed([repr(name) for name in names])} got an attribute requires_grad{_at(where)}, which a module does "
+            "not look at: its parameters are trained"
+        )
+        yield Seen(what, where or run.setup.built, float(len(names)))
 
 
 @warning("weight decay out of the usual", "Use 0.01 or less; with AdamW, 0.1 is usual.", threshold=DECAYED)

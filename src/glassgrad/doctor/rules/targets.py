@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Constant, Graph, Op
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.layers import LINEAR
@@ -17,13 +18,18 @@ _ERRORS = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
 _BINARY = words("binary_cross_entropy binary_cross_entropy_with_logits")
 _BOUNDS = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "softmax": (0.0, 1.0)}
 LOGS = words("log_softmax logsigmoid log_sigmoid log")
+_NORMS = words("batch_norm layer_norm instance_norm group_norm normalize")
+_ENTROPIES = words("CrossEntropyLoss NLLLoss cross_entropy nll_loss")
+FAVOURED, UNEVEN, MOSTLY = 1.5, 2.0, 0.9
+"""The weight of the commonest class relative to that of the rarest, how much more often it comes, and the correlation
+of all weights with the frequencies, from which they are turned round."""
 OUTSIDE = 0.05
 """How far targets may lie outside of the range of the output, as a part of the range."""
 LARGE = 100.0
 """A deviation or a mean of targets from which a squared error makes steps that nothing else is made for."""
 LEARNT = 0.02
 """The loss at the end relative to the first one, below which the size of the targets did no harm."""
-ENOUGH = 64
+ENOUGH, SIDES = 64, 8
 CLOSE = 0.9
 """The largest output, from which a bound of 1 and not a small layer keeps the outputs there."""
 
@@ -119,6 +125,23 @@ def _out_of_reach(run: Run) -> Iterator[Seen]:
 
 
 @warning(
+    "normalisation at the output",
+    "End with a linear layer: a normalisation gives each batch, or each example, the same mean and deviation.",
+    "nn.Linear(width, 1)  # without the normalisation behind it",
+)
+def _normalised(run: Run) -> Iterator[Seen]:
+    for op, maker, target in compared(run.graph):
+        spread = target.std > 0 and target.shape[0] > 3
+        if op.name in _ERRORS and maker.name in _NORMS and spread and op.shape in {(), target.shape}:
+            what = (
+                f"{_line(maker)} makes the predictions that {_line(op)} compares with targets of mean {target.mean:.3g}"
+                f" and deviation {target.std:.3g}: it takes away by how much they differ"
+            )
+            yield Seen(what, maker.where or op.where)
+            return
+
+
+@warning(
     "targets unnormalised",
     "Subtract the mean of the training targets and divide by their deviation; undo it for predictions.",
     "targets = (targets - targets.mean()) / targets.std()",
@@ -192,6 +215,25 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
         count = sum(labels.count for labels in known)
         what = f"all {count:,} labels of {len(known)} sampled steps are {int(values[0][0])}: there is nothing to tell"
         yield Seen(what, run.calls.line("loss"), 1.0)
+
+
+@error(
+    "labels alike",
+    "Give the two kinds of examples two targets, such as 1 for real ones and 0 for made ones.",
+    "loss = bce(judge(real), ones) + bce(judge(made.detach()), zeros)",
+)
+def _sides_alike(run: Run) -> Iterator[Seen]:
+    sides = run.parts.sides
+    named = {op.name for _, op in run.graph.of_loss()} if run.graph is not None else set()
+    others = named & (LOGS | {"softplus", "relu"})  # which tell one kind apart without a target
+    if len(sides) < SIDES or others or not all(value == sides[0][0] for value, _ in sides):
+        return
+    lines = list(dict.fromkeys(where for _, where in sides))
+    what = (
+        f"the targets of the binary losses at {' and '.join(lines[:3])} are {sides[0][0]:g} for each example, in all "
+        f"{len(sides)} that were seen: there is nothing to tell apart"
+    )
+    yield Seen(what, lines[-1], 1.0)
 
 
 @warning(
@@ -273,6 +315,31 @@ def _bounded(run: Run) -> Iterator[Seen]:
             f"in all {len(known)} sampled steps: with {known[0].classes} classes the loss cannot fall below {least:.3g}"
         )
         yield Seen(what, where, reach)
+
+
+@warning(
+    "class weights favour the frequent",
+    "Weight a class by the inverse of its frequency.",
+    "weight = counts.sum() / (len(counts) * counts)",
+    FAVOURED,
+)
+def _favoured(run: Run) -> Iterator[Seen]:
+    known = [labels for _, labels in run.labels if labels.values is not None and labels.weights is not None]
+    if not known or sum(labels.count for labels in known) < 2 * ENOUGH:
+        return
+    weights = np.asarray(known[0].weights, np.float64)
+    seen = np.concatenate([labels.values for labels in known if labels.values is not None])
+    counts = np.bincount(seen[seen >= 0], minlength=len(weights))[: len(weights)].astype(np.float64)
+    most, least = int(counts.argmax()), int(np.where(counts > 0, counts, np.inf).argmin())
+    uneven = counts[most] > UNEVEN * counts[least]
+    if uneven and weights[most] > FAVOURED * weights[least] >= 0 and np.corrcoef(weights, counts)[0, 1] > MOSTLY:
+        where = run.calls.line("loss")
+        made = source_lines.calling(_ENTROPIES, run.parts.files, "weight")
+        what = (
+            f"the loss{_at(where)} gives class {most}, the commonest, a weight of {weights[most]:.3g}, and class "
+            f"{least}, the rarest, {weights[least]:.3g}{f' (set at {made})' if made else ''}: it counts for even less"
+        )
+        yield Seen(what, made or where, float(weights[most] / max(weights[least], 1e-12)))
 
 
 @info(

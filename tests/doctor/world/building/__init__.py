@@ -22,8 +22,12 @@ from tests.doctor.world.building import (
     wider5,
     wider6,
     wider7,
+    wider8,
+    wider9,
+    wider10,
 )
 
-_FILES = modules, losses, loops, data, sequences, players, wider1, wider2, wider3, wider4, wider5, wider6, wider7
+_WIDER = wider1, wider2, wider3, wider4, wider5, wider6, wider7, wider8, wider9, wider10
+_FILES = modules, losses, loops, data, sequences, players, *_WIDER
 PROGRAMS = tuple(chain.from_iterable(one.PROGRAMS for one in _FILES))
-WIDER = tuple(chain.from_iterable(one.PROGRAMS for one in (wider1, wider2, wider3, wider4, wider5, wider6, wider7)))
+WIDER = tuple(chain.from_iterable(one.PROGRAMS for one in _WIDER))

@@ -150,7 +150,7 @@ for step in range(150):
     optimizer.step()
 """, (("out = F.softmax(student", "out = F.log_softmax(student"),),
         source="https://pytorch.org/docs/stable/generated/torch.nn.KLDivLoss.html"),
-    Program("margins for labels of 0 and 1", ("targets out of range",), """
+    Program("margins for labels of 0 and 1", ("targets out of range", "targets of 0 instead of -1"), """
 a, b = torch.randn(500, 10), torch.randn(500, 10)
 same = (torch.rand(500) < 0.5)
 b = torch.where(same[:, None], a + 0.3 * b, b)

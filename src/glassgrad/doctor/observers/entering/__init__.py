@@ -1,6 +1,8 @@
-"""What enters a model, and what its outputs depend on: the other examples of a batch, and inputs that drift."""
+"""What enters a model, and what its outputs depend on: the examples of a batch, the mode, and inputs that drift."""
 
 from glassgrad.doctor.observers.entering.drift import Drift
+from glassgrad.doctor.observers.entering.held import Held
 from glassgrad.doctor.observers.entering.mixing import Mixing
+from glassgrad.doctor.observers.entering.modes import Modes
 
-__all__ = ["Drift", "Mixing"]
+__all__ = ["Drift", "Held", "Mixing", "Modes"]

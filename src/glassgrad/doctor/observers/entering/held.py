@@ -1,0 +1,115 @@
+"""Score the outputs of passes without gradients: their targets are looked for among the user's variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from types import FrameType
+
+import numpy as np
+
+from glassgrad.base import provenance
+from glassgrad.doctor import library
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.observers.entering.compared import targets
+from glassgrad.doctor.observers.entering.modes import score
+from glassgrad.doctor.parts import Score
+
+_PASSES, _FRAMES, _ROWS, _BYTES = 24, 3, 256, 8 << 20
+"""The passes and the frames that are looked at, the examples of a pass, and the bytes that are kept."""
+_TARGETS = re.compile(r"(^|_)(ys?|yb|yt|t|gt|truth|class(es)?|answers?)(\d|_|$)|label|target", re.IGNORECASE)
+_OTHERS = re.compile(r"pred|out|logit|idx|index|order|perm|rows?$|mask|weight|prob|score", re.IGNORECASE)
+Variables = list[tuple[str, Array]]
+
+
+class Held:
+    """The scores of passes without gradients, with some of their examples.
+
+    Attributes:
+        scores: (step, kind, score); `examples`: inputs and targets of the passes.
+    """
+
+    def __init__(self) -> None:
+        self.scores: list[Score] = []
+        self.examples: list[tuple[Array, Array]] = []
+        self._passes, self._room = 0, _BYTES
+
+    def look(self, step: int, frame: FrameType, inputs: Array, output: Array, kind: str) -> None:
+        """Look for the targets of a pass from `frame` outward, if training has targets of a kind."""
+        if self._passes >= _PASSES or not kind or len(inputs) != len(output) or len(inputs) < 4:
+            return
+        self._passes += 1
+        read = (one.reshape(-1) if kind == "classes" else one for one in targets(frame))
+        found = next((one for one in read if _is_target(one, output, kind)), None)
+        if found is None and kind != "numbers":  # predictions may be scaled back before they are compared
+            found = _fitting(list(_variables(frame)), inputs, output, kind)
+        if found is None:
+            return
+        value = score(output, found, kind)
+        if np.isfinite(value):
+            self.scores.append(Score(step, kind, value))
+            if self._room > 0 and inputs.ndim > 1:
+                rows = inputs[:_ROWS].reshape(min(len(inputs), _ROWS), -1)
+                self._room -= rows.nbytes
+                self.examples.append((rows.copy(), found[:_ROWS].copy()))
+
+
+def _variables(frame: FrameType | None) -> Iterator[tuple[str, Array]]:
+    """Yield the arrays among the variables of a frame and of those that called it, the inner ones first."""
+    seen: set[int] = set()
+    left = _FRAMES
+    while frame is not None and left:
+        if not provenance.is_internal(frame.f_code.co_filename):
+            left -= 1
+            for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
+                if id(value) not in seen and hasattr(value, "shape"):
+                    seen.add(id(value))
+                    array = library.numbers(value)
+                    if array is not None and array.ndim and array.dtype.kind in "fiub":
+                        yield name, array
+        frame = frame.f_back
+
+
+def _fitting(variables: Variables, inputs: Array, output: Array, kind: str) -> Array | None:
+    """Return the targets of a batch: a variable of its length, or the rows of a longer one beside its inputs."""
+    direct = [(name, value) for name, value in variables if len(value) == len(inputs)]
+    found = _best(direct, output, kind)
+    if found is not None:
+        return found
+    for _, whole in variables:
+        begin = _begin_of(inputs, whole)
+        if begin is not None:
+            parts = [(name, one[begin : begin + len(inputs)]) for name, one in variables if len(one) == len(whole)]
+            return _best(parts, output, kind)
+    return None
+
+
+def _begin_of(inputs: Array, whole: Array) -> int | None:
+    """Return the first row of a batch in a larger array, if its rows follow one another there."""
+    if whole.shape[1:] != inputs.shape[1:] or len(whole) <= len(inputs) or whole.dtype != inputs.dtype:
+        return None
+    first = inputs[0].reshape(-1)
+    flat = whole.reshape(len(whole), -1)
+    for begin in np.flatnonzero(flat[:, 0] == first[0])[:64]:
+        same = begin + len(inputs) <= len(whole) and np.array_equal(flat[begin], first)
+        if same and np.array_equal(whole[begin + len(inputs) - 1], inputs[-1]):
+            return int(begin)
+    return None
+
+
+def _best(candidates: Variables, output: Array, kind: str) -> Array | None:
+    """Return the candidate that looks like targets of these outputs; None if that is not certain."""
+    fits = [(name, value) for name, value in candidates if not _OTHERS.search(name) and _is_target(value, output, kind)]
+    named = [value for name, value in fits if _TARGETS.search(name)]
+    chosen = named
+    alike = all(np.array_equal(one, chosen[0]) for one in chosen[1:])
+    return chosen[0].reshape(-1) if kind != "numbers" and chosen and alike else chosen[0] if chosen and alike else None
+
+
+def _is_target(value: Array, output: Array, kind: str) -> bool:
+    if kind == "classes":
+        whole = value.dtype.kind in "iu" and value.size == len(output) and output.ndim == 2
+        return whole and value.min() >= 0 and value.max() < output.shape[1] and value.min() != value.max()
+    if value.size != output.size or value.min() == value.max():
+        return False
+    return bool(np.isin(value, (0, 1)).all()) if kind == "binary" else value.dtype.kind == "f" and value is not output

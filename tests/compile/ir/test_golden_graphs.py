@@ -112,6 +112,7 @@ def test_the_readable_source_of_a_step_computes_the_step(name):
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5, err_msg=one.path)
 
 
+@pytest.mark.skipif(sys.version_info[:2] == (3, 12), reason="3.12 reports no instructions of a frame being entered")
 def test_a_call_is_guarded_by_few_instructions():
     gg.manual_seed(0)
     model, optimizer, x, y = w1_names()

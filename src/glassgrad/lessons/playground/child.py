@@ -181,6 +181,7 @@ def surroundings(folder: str) -> Iterator[None]:
     """Put back what a program may change around it: seeds, folder, environment, paths, warnings, loaded modules."""
     environment, paths, loaded, arguments = dict(os.environ), list(sys.path), set(sys.modules), sys.argv
     with warnings.catch_warnings(), np.errstate(), chdir("."):
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded")  # the other thread is the playground's
         manual_seed(0)
         random.seed(0)
         np.random.mtrand._rand.seed(0)  # programs that call np.random.rand use it
@@ -190,9 +191,8 @@ def surroundings(folder: str) -> Iterator[None]:
         try:
             yield
         finally:
-            if dict(os.environ) != environment:
-                os.environ.clear()
-                os.environ.update(environment)
+            os.environ.clear()
+            os.environ.update(environment)
             sys.path[:], sys.argv = paths, arguments
             for name in set(sys.modules) - loaded if folder else ():
                 if str(getattr(sys.modules[name], "__file__", "") or "").startswith(folder):

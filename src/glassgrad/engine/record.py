@@ -205,10 +205,13 @@ def _finish_special(
 
 def _watched(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
     """Compute a primitive and show the watchers its node."""
-    plain = all(type(arg.array) is _ndarray for arg in args if isinstance(arg, Tensor))
-    if prim.decompose is not None and not plain:
-        return _decomposed(prim, args, params)  # every op in it is watched separately
     watchers, flags = MODE.watchers, MODE.flags
+    if not watchers:  # the last one left in a block that has put the flag back since
+        MODE.flags = flags & ~WATCHED
+        return apply(prim, args, params)
+    plain = all(type(arg.array) is _ndarray for arg in args if isinstance(arg, Tensor))
+    if prim.decompose is not None and not plain and any(one.in_parts for one in watchers):
+        return _decomposed(prim, args, params)  # every op in it is watched separately
     chosen = prim
     if plain:
         for watcher in watchers:

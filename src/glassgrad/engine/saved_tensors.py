@@ -21,7 +21,13 @@ from glassgrad.ops.vmap.batched import Batched
 
 
 class Watcher:
-    """Watches ops while it is active; subclasses decide what nodes save."""
+    """Watches ops while it is active; subclasses decide what nodes save.
+
+    Attributes:
+        in_parts: whether fused ops of a trace or inside `vmap` are watched op by op.
+    """
+
+    in_parts = True
 
     def note(self, node: Node) -> None:
         """Inspect a newly recorded node."""

@@ -36,6 +36,8 @@ class Operands(Watcher):
         known: the operands by node.
     """
 
+    in_parts = False  # a program that is compiled meanwhile stays as it is
+
     def __init__(self) -> None:
         self.known: dict[Node, Args] = {}
         self._latest: Args | None = None

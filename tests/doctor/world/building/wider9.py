@@ -46,56 +46,6 @@ print("spread of the predictions", round(float(guess.std()), 4))
         ("        out = net(X[rows])\n",
          "        out = net(X[rows]).squeeze(1)\n"),
     ), source="https://github.com/pytorch/pytorch/issues/105739"),
-    Program("encoder attends across batch", ("examples mixed",), """
-from torch.utils.data import DataLoader, TensorDataset
-class TabEncoder(nn.Module):
-    '''One token per column; a transformer mixes the columns of a row.'''
-    def __init__(self, n_values, n_columns, d_model=32):
-        super().__init__()
-        self.value_emb = nn.Embedding(n_values, d_model)
-        self.column_emb = nn.Parameter(torch.randn(n_columns, d_model) * 0.2)
-        layer = nn.TransformerEncoderLayer(  #!
-            d_model=d_model,
-            nhead=4,
-            dim_feedforward=64,
-            dropout=0.0,
-        )
-        self.transformer_encoder = nn.TransformerEncoder(layer, num_layers=2, enable_nested_tensor=False)
-        self.lm_head = nn.Linear(d_model, 2)
-    def forward(self, rows):
-        tokens = self.value_emb(rows) + self.column_emb
-        tokens = self.transformer_encoder(tokens)  #!
-        return self.lm_head(tokens.mean(dim=1))
-def transactions(n, seed):
-    '''A row is suspicious when merchant country and card country differ, unless it is an online purchase.'''
-    g = torch.Generator().manual_seed(seed)
-    rows = torch.randint(0, 4, (n, 6), generator=g)
-    same = torch.rand(n, generator=g) < 0.5
-    rows[same, 1] = rows[same, 0]
-    label = ((rows[:, 0] != rows[:, 1]) & (rows[:, 2] != 3)).long()
-    return TensorDataset(rows, label)
-def main():
-    torch.manual_seed(0)
-    model = TabEncoder(n_values=4, n_columns=6)
-    train = DataLoader(transactions(1600, 1), batch_size=40, shuffle=True)
-    test = DataLoader(transactions(400, 2), batch_size=40)
-    opt = torch.optim.Adam(model.parameters(), lr=2e-3)
-    for epoch in range(8):
-        model.train()
-        for rows, label in train:
-            loss = nn.functional.cross_entropy(model(rows), label)
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-        model.eval()
-        with torch.no_grad():
-            good = sum((model(rows).argmax(1) == label).sum().item() for rows, label in test)
-        print(f"epoch {epoch}: loss {loss.item():.3f}, test accuracy {good / 400:.3f}")
-main()
-""", (
-        ("            dropout=0.0,\n",
-         "            dropout=0.0,\n            batch_first=True,\n"),
-    ), source="https://github.com/IBM/TabFormer/pull/14"),
     Program("branches in a plain list", ("layers nobody trains",), """
 from typing import Sequence
 import numpy as np
@@ -284,64 +234,6 @@ for update in range(3000):
         ("        next_q = self.target_net(n).gather(1, best).squeeze(1)\n",
          "        next_q = self.target_net(n).gather(1, best).squeeze(1).detach()\n"),
     ), source="https://github.com/datawhalechina/easy-rl/pull/117"),
-    Program("functional dropout always on", ("dropout in evaluation too", "dropout in evaluation",), """
-import numpy as np
-class AttentionalFM(nn.Module):
-    '''Factorization machine whose pairs of fields are weighted by attention.'''
-    def __init__(self, field_sizes, dim, dropouts):
-        super().__init__()
-        self.offsets = torch.tensor(np.concatenate([[0], np.cumsum(field_sizes)[:-1]]).astype(np.int64))
-        self.embedding = nn.Embedding(int(sum(field_sizes)), dim)
-        self.linear = nn.Embedding(int(sum(field_sizes)), 1)
-        self.attention = nn.Linear(dim, dim)
-        self.projection = nn.Linear(dim, 1)
-        self.fc = nn.Linear(dim, 1)
-        self.dropouts = dropouts
-        n = len(field_sizes)
-        self.rows, self.cols = zip(*[(i, j) for i in range(n) for j in range(i + 1, n)])
-    def forward(self, fields):
-        index = fields + self.offsets
-        e = self.embedding(index)
-        pairs = e[:, list(self.rows)] * e[:, list(self.cols)]
-        scores = F.softmax(self.projection(F.relu(self.attention(pairs))), dim=1)
-        scores = F.dropout(scores, p=self.dropouts[0])  #!
-        pooled = (scores * pairs).sum(dim=1)
-        pooled = F.dropout(pooled, p=self.dropouts[1])  #!
-        return (self.linear(index).sum(dim=1) + self.fc(pooled)).squeeze(1)
-def clicks(n, sizes, secret, rng):
-    fields = np.stack([rng.integers(0, s, n) for s in sizes], axis=1)
-    vec = [secret[k][fields[:, k]] for k in range(len(sizes))]
-    score = (vec[0] * vec[1]).sum(1) - (vec[2] * vec[3]).sum(1)
-    return torch.tensor(fields), torch.tensor((score > 0).astype(np.float32))
-def accuracy(model, fields, label):
-    model.eval()
-    with torch.no_grad():
-        return float(((model(fields) > 0).float() == label).float().mean())
-torch.manual_seed(50)
-rng = np.random.default_rng(50)
-sizes = [12, 15, 10, 8]
-secret = [rng.standard_normal((s, 3)) for s in sizes]
-fields, label = clicks(4000, sizes, secret, rng)
-test_fields, test_label = clicks(1500, sizes, secret, rng)
-model = AttentionalFM(sizes, dim=16, dropouts=(0.3, 0.4))
-criterion = nn.BCEWithLogitsLoss()
-opt = torch.optim.Adam(model.parameters(), lr=0.01)
-for epoch in range(12):
-    model.train()
-    for rows in np.array_split(rng.permutation(4000), 40):
-        loss = criterion(model(fields[rows]), label[rows])
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-    if epoch % 3 == 2:
-        print("epoch", epoch, "test accuracy", round(accuracy(model, test_fields, test_label), 3))
-print("the same test three times", [round(accuracy(model, test_fields, test_label), 3) for _ in range(3)])
-""", (
-        ("        scores = F.dropout(scores, p=self.dropouts[0])\n",
-         "        scores = F.dropout(scores, p=self.dropouts[0], training=self.training)\n"),
-        ("        pooled = F.dropout(pooled, p=self.dropouts[1])\n",
-         "        pooled = F.dropout(pooled, p=self.dropouts[1], training=self.training)\n"),
-    ), source="https://github.com/rixwew/pytorch-fm/issues/21"),
     Program("frozen backbone in train mode", ("frozen layers in training mode",), """
 from torch.utils.data import DataLoader, TensorDataset
 def domain(n, classes, directions, scale, shift, seed):

@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import manual, nn, optim
+from glassgrad import manual
 from glassgrad.doctor import watch
 from glassgrad.doctor.graphs.graph import Labels
 from glassgrad.doctor.observers.sampling import Schedule
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Run
-from glassgrad.engine.mode import MODE, WATCHED
 from tests.doctor.faults import FAULTS, cases, five, judge
 from tests.doctor.small_models import digits_mlp
 from tests.doctor.trainings import TUNING, entropy
@@ -497,19 +496,3 @@ def test_losses_of_other_models_are_not_taken_for_this_ones(lib: Any) -> None:
     assert len(seen.run.losses) == 4
     assert seen.run.losses[:, 1].max() < 2
     assert titles(seen, "error", "warning") == []
-
-
-def test_a_layer_compiled_between_a_watched_forward_and_its_backward_stays_one_loop() -> None:
-    gg.manual_seed(0)
-    model, layer = nn.Linear(3, 2), nn.LSTM(3, 4)
-    seen = watch(model, optim.SGD(model.parameters(), lr=0.1))
-    compiled = gg.compile(lambda x: layer(x)[0].sum(), backend="numpy", strict=True)
-    with seen:
-        loss = model(gg.randn(8, 3)).square().mean()
-        assert MODE.watchers
-        compiled(gg.randn(5, 2, 3))
-        loss.backward()
-    assert "lstm_scan(" in compiled.source
-    gg.ones(2) + 1
-    assert not MODE.watchers
-    assert not MODE.flags & WATCHED

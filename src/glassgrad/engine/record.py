@@ -17,7 +17,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine import views
 from glassgrad.engine.autocasting import cast_for
-from glassgrad.engine.mode import AUTOCAST, MODE, RECORDING, WATCHED
+from glassgrad.engine.mode import AUTOCAST, MODE, RECORDING, TRACING, WATCHED
 from glassgrad.engine.node import PICK, Node, next_sequence, record
 from glassgrad.engine.reports import op_errors
 from glassgrad.engine.tape import pick
@@ -210,7 +210,8 @@ def _watched(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -
         MODE.flags = flags & ~WATCHED
         return apply(prim, args, params)
     plain = all(type(arg.array) is _ndarray for arg in args if isinstance(arg, Tensor))
-    if prim.decompose is not None and not plain and any(one.in_parts for one in watchers):
+    traced = flags & TRACING and not any(one.in_parts for one in watchers)
+    if prim.decompose is not None and not plain and not traced:
         return _decomposed(prim, args, params)  # every op in it is watched separately
     chosen = prim
     if plain:

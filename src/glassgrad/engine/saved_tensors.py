@@ -24,7 +24,7 @@ class Watcher:
     """Watches ops while it is active; subclasses decide what nodes save.
 
     Attributes:
-        in_parts: whether fused ops of a trace or inside `vmap` are watched op by op.
+        in_parts: whether fused ops of a trace are watched op by op, as they are inside `vmap`.
     """
 
     in_parts = True

@@ -16,6 +16,7 @@ import numpy as np
 
 from glassgrad.base import provenance
 from glassgrad.doctor.library import Args, Array, words
+from glassgrad.doctor.scores import score
 
 Shape = tuple[int, ...]
 
@@ -106,8 +107,7 @@ class Constant:
         whole: whether all are integers.
         rows: the least and the largest sum of a row of a matrix; NaN for other shapes.
         values: the numbers of the first `KEPT` examples.
-        missed: the mean squared difference of the other operand relative to the variance of these numbers; for a
-            binary loss the share of examples on the wrong side of the middle. NaN for other ops and shapes.
+        fit: the score of the other operand with these targets (see `scores`). NaN for other ops and shapes.
     """
 
     shape: Shape
@@ -119,7 +119,7 @@ class Constant:
     whole: bool = False
     rows: tuple[float, float] = (math.nan, math.nan)
     values: Array | None = field(default=None, compare=False, repr=False)
-    missed: float = field(default=math.nan, compare=False)
+    fit: float = field(default=math.nan, compare=False)
 
 
 @dataclass(frozen=True)
@@ -240,20 +240,17 @@ def constant_of(name: str, operands: tuple[Any, ...], parents: tuple[int, ...]) 
         bool((numbers == np.round(numbers)).all()),
         (float(sums.min()), float(sums.max())),
         array[:KEPT].copy() if array.ndim else None,
-        _missed(name, operands[1 - places[0]], array),
+        _fit(name, operands[1 - places[0]], array),
     )
 
 
-def _missed(name: str, output: Array, target: Array) -> float:
-    """Return by how much outputs miss their targets."""
+def _fit(name: str, output: Array, target: Array) -> float:
+    """Return how well outputs fit the targets that a loss compares them with."""
     if name not in COMPARES or not _is_array(output) or output.shape != target.shape or not target.ndim:
         return math.nan
     if name.startswith("binary"):
-        middle = 0.0 if name.endswith("logits") else 0.5
-        return float(np.mean((output > middle) != (target > 0.5)))
-    spread = float(target.astype(np.float64).var(0).mean())
-    with np.errstate(all="ignore"):
-        return float(np.mean(np.square(output.astype(np.float64) - target))) / spread if spread > 0 else math.nan
+        return score(output, target, "binary", 0.0 if name.endswith("logits") else 0.5)
+    return score(output, target, "numbers")
 
 
 def factor_of(name: str, operands: Args) -> float:

@@ -177,8 +177,10 @@ class Structure:
         self._calls.sites.setdefault("held", here())
         self._rows.held(entering)
         self._drift.held(entering)
+        if not self.scores or self.validations.full:
+            return
         leaving = library.numbers(library.first_tensor(output))
-        if leaving is not None and leaving.ndim and entering.ndim and self.scores:
+        if leaving is not None and leaving.ndim and entering.ndim:
             frame = provenance.user_frame()
             self.validations.look(self._calls.steps, frame, entering, leaving, self.scores[-1].kind)
 
@@ -214,9 +216,9 @@ class Structure:
                 self._compares(op.name, op.constant)
         for _, op in graph.of_loss():
             target = op.constant
-            if target is not None and op.name in COMPARES and math.isfinite(target.missed):
+            if target is not None and op.name in COMPARES and math.isfinite(target.fit):
                 kind = "binary" if op.name.startswith("binary") else "numbers"
-                self.scores.append(Score(self._calls.steps, kind, 1 - target.missed))
+                self.scores.append(Score(self._calls.steps, kind, target.fit))
                 self._modes.learns(self._calls.steps, kind, self._output, target.values)
                 if op.name == "subtract":
                     self._keep(self.pairs, target.values)

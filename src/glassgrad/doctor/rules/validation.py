@@ -10,6 +10,7 @@ from glassgrad.doctor.library import Array
 from glassgrad.doctor.rules.learnable import EVEN, FEW, HALF, guessed, in_words
 from glassgrad.doctor.rules.rule import Seen, rules_of, warning
 from glassgrad.doctor.run import Run
+from glassgrad.doctor.scores import score
 
 FELL, STEADY = 0.4, 0.75
 """The score in evaluation mode relative to that in training mode, from which the mode spoils it, and the least one in
@@ -82,8 +83,6 @@ def _by_the_examples(run: Run) -> Iterator[Seen]:
 
 def _probed(run: Run, kind: str) -> float:
     """Return the score of the probe on the examples of validations; NaN if there are too few."""
-    from glassgrad.doctor.observers.entering.modes import score
-
     batches = run.examples if kind == "classes" else run.pairs
     width = run.held[-1][0].shape[1] if run.held else 0
     taken = [(x, y) for x, y in batches if x.shape[1] == width and x.dtype.kind == "f"]

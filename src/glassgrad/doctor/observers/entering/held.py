@@ -12,8 +12,8 @@ from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.observers.entering.compared import targets
-from glassgrad.doctor.observers.entering.modes import score
 from glassgrad.doctor.parts import Score
+from glassgrad.doctor.scores import score
 
 _PASSES, _FRAMES, _ROWS, _BYTES = 24, 3, 256, 8 << 20
 """The passes and the frames that are looked at, the examples of a pass, and the bytes that are kept."""
@@ -34,9 +34,14 @@ class Held:
         self.examples: list[tuple[Array, Array]] = []
         self._passes, self._room = 0, _BYTES
 
+    @property
+    def full(self) -> bool:
+        """Whether enough passes were looked at."""
+        return self._passes >= _PASSES
+
     def look(self, step: int, frame: FrameType, inputs: Array, output: Array, kind: str) -> None:
         """Look for the targets of a pass from `frame` outward, if training has targets of a kind."""
-        if self._passes >= _PASSES or not kind or len(inputs) != len(output) or len(inputs) < 4:
+        if self.full or not kind or len(inputs) != len(output) or len(inputs) < 4:
             return
         self._passes += 1
         read = (one.reshape(-1) if kind == "classes" else one for one in targets(frame))
@@ -101,9 +106,9 @@ def _best(candidates: Variables, output: Array, kind: str) -> Array | None:
     """Return the candidate that looks like targets of these outputs; None if that is not certain."""
     fits = [(name, value) for name, value in candidates if not _OTHERS.search(name) and _is_target(value, output, kind)]
     named = [value for name, value in fits if _TARGETS.search(name)]
-    chosen = named
-    alike = all(np.array_equal(one, chosen[0]) for one in chosen[1:])
-    return chosen[0].reshape(-1) if kind != "numbers" and chosen and alike else chosen[0] if chosen and alike else None
+    if not named or not all(np.array_equal(one, named[0]) for one in named[1:]):
+        return None
+    return named[0] if kind == "numbers" else named[0].reshape(-1)
 
 
 def _is_target(value: Array, output: Array, kind: str) -> bool:

@@ -4,35 +4,14 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
-
 from glassgrad.doctor import library
 from glassgrad.doctor.library import Args, Array, Module
 from glassgrad.doctor.parts import Score
 from glassgrad.doctor.restoring.set_aside import aside
+from glassgrad.doctor.scores import score
 
 FIRST, LATER = 40, 1.4
 """The step from which statistics should have arrived, and the number of a step relative to that of the last look."""
-
-
-def score(output: Array, target: Array, kind: str) -> float:
-    """Return the share of right classes, or of explained variance; NaN for shapes that do not fit.
-
-    Example:
-        >>> score(np.eye(3), np.array([0, 1, 1]), "classes")
-        0.6666666666666666
-    """
-    if kind == "classes":
-        fits = output.ndim == 2 and target.shape == (len(output),) and output.shape[1] > 1
-        return float(np.mean(output.argmax(1) == target)) if fits else float("nan")
-    if output.size != target.size or not len(target):
-        return float("nan")
-    output = output.reshape(target.shape).astype(np.float64)
-    if kind == "binary":
-        middle = 0.5 if output.min() >= 0 and output.max() <= 1 else 0.0
-        return float(np.mean((output > middle) == (target > 0.5)))
-    spread = float(target.astype(np.float64).var(0).mean())
-    return 1 - float(np.square(output - target).mean()) / spread if spread > 0 else float("nan")
 
 
 class Modes:

@@ -122,8 +122,7 @@ def _is_error(graph: Graph, op: Op) -> bool:
         return maker is not None and maker.name in LOGS
     if op.name in _ERRORS:
         return True
-    squared = op.name in _SQUARES or (op.name == "multiply" and len(op.parents) == 2 and len(set(op.parents)) == 1)
-    return squared and op.parents[0] >= 0 and maker is not None and not _is_bounded(graph, op.parents[0])
+    return _is_square(op) and op.parents[0] >= 0 and maker is not None and not _is_bounded(graph, op.parents[0])
 
 
 def _is_bounded(graph: Graph, number: int, depth: int = 0) -> bool:
@@ -239,7 +238,7 @@ def _clipped(graph: Graph, op: Op) -> bool:
 )
 def _unequal(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    batch = int(run.data.batch[0]) if run.data is not None and np.isfinite(run.data.batch[:1]).all() else 0
+    batch = _batch(run)
     if graph is None or batch < SHARE:
         return
     terms = [(term, term.weight * batch) for term in passed(graph) if _is_of_examples(term, batch)]
@@ -268,7 +267,7 @@ def _unequal(run: Run) -> Iterator[Seen]:
 def _divergence(run: Run) -> Iterator[Seen]:
     """Find a divergence summed over its latent numbers, beside an error averaged over the numbers of an example."""
     graph = run.graph
-    batch = int(run.data.batch[0]) if run.data is not None and np.isfinite(run.data.batch[:1]).all() else 0
+    batch = _batch(run)
     if graph is None or batch < 2 or any(_unequal.look(run)):
         return
     terms = [term for term in passed(graph) if math.isfinite(term.weight)]
@@ -288,6 +287,11 @@ def _divergence(run: Run) -> Iterator[Seen]:
                 )
                 yield Seen(what, other.op.where or where, share)
                 return
+
+
+def _batch(run: Run) -> int:
+    """Return the number of examples of a batch, 0 if it is unknown."""
+    return int(run.data.batch[0]) if run.data is not None and np.isfinite(run.data.batch[:1]).all() else 0
 
 
 def _is_square(op: Op) -> bool:

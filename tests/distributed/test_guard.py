@@ -197,9 +197,9 @@ def test_a_circle_while_another_waits_is_a_hang() -> None:
     assert monitor.judge(10)[0].startswith("rank 1 (process 11 on b) has done nothing for 6 s at train.py:7")
 
 
-def _turns() -> None:
+def _turns(seen: list[float]) -> None:
     end = time.time() + 0.6
-    while time.time() < end:
+    while time.time() < end or len(seen) < 30:  # a busy machine may let the other thread wait
         pass
 
 
@@ -207,9 +207,9 @@ def _small() -> int:
     return sum(range(10**5))
 
 
-def _calls() -> None:
+def _calls(seen: list[float]) -> None:
     end = time.time() + 0.6
-    while time.time() < end:
+    while time.time() < end or len(seen) < 30:
         _small()
 
 
@@ -225,7 +225,7 @@ def test_a_circle_is_one_call_of_one_function(work, circling: bool) -> None:
 
     over, thread = threading.Event(), threading.Thread(target=look)
     thread.start()
-    work()
+    work(seen)
     over.set()
     thread.join()
     assert (max(seen) > 0.3) == circling, seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import types
@@ -30,19 +31,40 @@ def test_ctrl_c_while_tracing():
     assert layer(X).shape == (2, 2)
 
 
-def test_ctrl_c_in_the_callback_of_a_weak_reference_comes_after_it(tmp_path):
-    """Python drops what is raised in such a callback, so the interrupt waits until it is over."""
-    lines = "signal.raise_signal(signal.SIGINT); over.touch()"
-    callback = types.FunctionType(
-        compile(lines, "_weakrefset.py", "exec"), {"signal": signal, "over": tmp_path / "over"}
-    )
+class _Dropped:
+    def __init__(self, action):
+        self.action = action
+
+    def __del__(self):
+        self.action()
+
+
+@pytest.mark.parametrize("where", ["weak reference", "collection", "deletion"])
+def test_ctrl_c_where_python_drops_what_is_raised_comes_after_it(where, tmp_path):
+    """What is raised in a callback of a weak reference or of a collection, or in `__del__`, only becomes a warning."""
+    lines = "def inner(): signal.raise_signal(signal.SIGINT)\ninner(); over.touch()"
+    file = "_weakrefset.py" if where == "weak reference" else "callback.py"
+    callback = types.FunctionType(compile(lines, file, "exec"), {"signal": signal, "over": tmp_path / "over"})
+
+    def collected(phase, _facts):
+        if phase == "stop" and not (tmp_path / "over").exists():
+            callback()
 
     def run(x):
-        callback()
+        if where == "collection":
+            gc.callbacks.append(collected)
+            gc.collect()
+        elif where == "deletion":
+            _Dropped(callback)
+        else:
+            callback()
         for _ in range(100000):
             x = x + 1
         return x.sum()
 
-    with pytest.raises(KeyboardInterrupt):
-        compiled(run)(X)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compiled(run)(X)
+    finally:
+        gc.callbacks[:] = [one for one in gc.callbacks if one is not collected]
     assert (tmp_path / "over").exists()

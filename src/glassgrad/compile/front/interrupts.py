@@ -6,6 +6,7 @@ some symbols in place permanently.
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from types import FrameType
 from glassgrad.compile.front.calls.parameters import Function
 
 SOON = 0.005  # seconds
+_WEAK = ("weakref.py", "_weakrefset.py")
 
 
 class _Shield:
@@ -43,8 +45,16 @@ class _Shield:
 
 
 def _in_callback(frame: FrameType | None) -> bool:
-    """Tell whether a frame belongs to the callback of a weak reference: Python drops what is raised there."""
-    return frame is not None and frame.f_code.co_filename.endswith(("weakref.py", "_weakrefset.py"))
+    """Tell whether a frame runs where Python drops what is raised: in the callback of a weak reference or of the
+    garbage collection, or in a `__del__`.
+    """
+    collections = {getattr(one, "__code__", None) for one in gc.callbacks}
+    while frame is not None:
+        code = frame.f_code
+        if code in collections or code.co_name == "__del__" or code.co_filename.endswith(_WEAK):
+            return True
+        frame = frame.f_back
+    return False
 
 
 _active: _Shield | None = None

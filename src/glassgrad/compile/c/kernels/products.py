@@ -112,80 +112,118 @@ static void gg_strip_KIND(int rows, ptrdiff_t columns, bool adds, ptrdiff_t k, c
 """
 
 _PACKED = """\
-/* C = A B, or C += A B, where B is in strips: m rows, n columns, k terms. A block of A stays in the cache while the
-   strips pass, and a strip while the rows of the block do. */
+/* C = A B, or C += A B, for `rows` rows and n columns, of k terms: a strip stays in the cache while the rows pass. */
+static void gg_block_KIND(bool adds, ptrdiff_t rows, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
+                          ptrdiff_t a_column, const TYPE *restrict strips, TYPE *restrict c, ptrdiff_t c_row)
+{
+    const ptrdiff_t wide = GG_STRIP / (ptrdiff_t)sizeof(TYPE);
+    for (ptrdiff_t j = 0; j < n; j += wide) {
+        ptrdiff_t tile = 0;
+        for (ptrdiff_t i = 0; i < rows; i += tile) {
+            const ptrdiff_t tiles = (rows - i + GG_TALL - 1) / GG_TALL;
+            tile = (rows - i + tiles - 1) / tiles;
+            gg_strip_KIND((int)tile, n - j < wide ? n - j : wide, adds, k, a + i * a_row, a_row, a_column,
+                          strips + j * (k + 1), c + i * c_row + j, c_row);
+        }
+    }
+}
+
+/* The same for all rows of A, in blocks that stay in the cache while the strips pass. Threads of a team share them. */
 static void gg_strips_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
                            ptrdiff_t a_column, const TYPE *restrict strips, TYPE *restrict c, ptrdiff_t c_row)
 {
-    const ptrdiff_t wide = GG_STRIP / (ptrdiff_t)sizeof(TYPE), blocks = (m + GG_ROWS - 1) / GG_ROWS;
-    const ptrdiff_t block = (m + blocks - 1) / blocks;
+    const ptrdiff_t blocks = (m + GG_ROWS - 1) / GG_ROWS, block = (m + blocks - 1) / blocks;
     GG_EACH(collapse(2))
-    for (ptrdiff_t first = 0; first < m; first += block) {
-        for (ptrdiff_t across = 0; across < n; across += GG_ACROSS) {
-            const ptrdiff_t last = first + block < m ? first + block : m;
-            for (ptrdiff_t j = across; j < n && j < across + GG_ACROSS; j += wide) {
-                ptrdiff_t rows = 0;
-                for (ptrdiff_t i = first; i < last; i += rows) {
-                    const ptrdiff_t tiles = (last - i + GG_TALL - 1) / GG_TALL;
-                    rows = (last - i + tiles - 1) / tiles;
-                    gg_strip_KIND((int)rows, n - j < wide ? n - j : wide, adds, k, a + i * a_row, a_row, a_column,
-                                  strips + j * (k + 1), c + i * c_row + j, c_row);
-                }
+    for (ptrdiff_t i = 0; i < m; i += block) {
+        for (ptrdiff_t j = 0; j < n; j += GG_ACROSS) {
+            gg_block_KIND(adds, m - i < block ? m - i : block, n - j < GG_ACROSS ? n - j : GG_ACROSS, k, a + i * a_row,
+                          a_row, a_column, strips + j * (k + 1), c + i * c_row + j, c_row);
+        }
+    }
+}
+
+/* Copy columns of B, of k terms each, into one strip. A strip has room for one more row. */
+static void gg_pack_strip_KIND(ptrdiff_t columns, ptrdiff_t k, const TYPE *restrict b, ptrdiff_t b_row,
+                               ptrdiff_t b_column, TYPE *restrict strip)
+{
+    enum { WHOLE = GG_STRIP / sizeof(TYPE) };
+    for (ptrdiff_t p = 0; p < k; p++, b += b_row, strip += WHOLE) {
+        if (columns < WHOLE) {
+            for (ptrdiff_t x = 0; x < columns; x++) {
+                strip[x] = b[x * b_column];
+            }
+        } else if (b_column == 1) {
+            memcpy(strip, b, GG_STRIP);
+        } else {
+            for (int x = 0; x < WHOLE; x++) {
+                strip[x] = b[x * b_column];
             }
         }
     }
 }
 
-/* Copy n columns of B, of k terms each, into strips. A strip has room for one more row. */
+/* Copy n columns of B into strips. Threads of a team share the strips. */
 static void gg_pack_KIND(ptrdiff_t n, ptrdiff_t k, const TYPE *restrict b, ptrdiff_t b_row, ptrdiff_t b_column,
                          TYPE *restrict strips)
 {
-    enum { WHOLE = GG_STRIP / sizeof(TYPE) };
+    const ptrdiff_t wide = GG_STRIP / (ptrdiff_t)sizeof(TYPE);
     GG_EACH()
-    for (ptrdiff_t j = 0; j < n; j += WHOLE) {
-        const TYPE *from = b + j * b_column;
-        TYPE *restrict to = strips + j * (k + 1);
-        for (ptrdiff_t p = 0; p < k; p++, from += b_row, to += WHOLE) {
-            if (n - j < WHOLE) {
-                for (ptrdiff_t x = 0; x < n - j; x++) {
-                    to[x] = from[x * b_column];
-                }
-            } else if (b_column == 1) {
-                memcpy(to, from, GG_STRIP);
-            } else {
-                for (int x = 0; x < WHOLE; x++) {
-                    to[x] = from[x * b_column];
-                }
-            }
-        }
+    for (ptrdiff_t j = 0; j < n; j += wide) {
+        gg_pack_strip_KIND(n - j, k, b + j * b_column, b_row, b_column, strips + j * (k + 1));
     }
 }
 """
 
 _PRODUCT = """\
+#ifdef GG_USE_CBLAS
+/* C = A B, or C += A B, by the BLAS. */
+static void gg_blas_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
+                         ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, ptrdiff_t b_column,
+                         TYPE *restrict c, ptrdiff_t c_row)
+{
+    const ptrdiff_t lda = a_column == 1 ? (a_row > k ? a_row : k) : (a_column > m ? a_column : m);
+    const ptrdiff_t ldb = b_column == 1 ? (b_row > n ? b_row : n) : (b_column > k ? b_column : k);
+    cblas_BLASgemm(CblasRowMajor, a_column == 1 ? CblasNoTrans : CblasTrans, b_column == 1 ? CblasNoTrans : CblasTrans,
+                   (int)m, (int)n, (int)k, (TYPE)1, a, (int)lda, b, (int)ldb, adds ? (TYPE)1 : (TYPE)0, c, (int)c_row);
+}
+#endif
+
 /* C = A B, or C += A B: m rows, n columns, k terms. Elements of a row of A are `a_column` apart, those of a column
-   `a_row`; likewise for B; rows of C are `c_row` apart. `strips` is room for a block of B. */
+   `a_row`; likewise for B; rows of C are `c_row` apart. `strips` is room for a block of B. Little work takes no team:
+   it may belong to one thread of a team. */
 static void gg_product_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
                             ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, ptrdiff_t b_column,
                             TYPE *restrict c, ptrdiff_t c_row, TYPE *restrict strips)
 {
 #ifdef GG_USE_CBLAS
     if ((a_column == 1 || a_row == 1) && (b_column == 1 || b_row == 1)) {
-        const ptrdiff_t lda = a_column == 1 ? (a_row > k ? a_row : k) : (a_column > m ? a_column : m);
-        const ptrdiff_t ldb = b_column == 1 ? (b_row > n ? b_row : n) : (b_column > k ? b_column : k);
         const ptrdiff_t count = m > n ? m : n, each = m * n * k > GG_ALONE ? (count - 1) / GG_THREADS + 1 : count;
-        GG_SHARED(if (each < count))
+        if (each == count) {
+            gg_blas_KIND(adds, m, n, k, a, a_row, a_column, b, b_row, b_column, c, c_row);
+            return;
+        }
+        GG_SHARED()
         for (ptrdiff_t first = 0; first < count; first += each) {
-            const ptrdiff_t part = count - first < each ? count - first : each, row = m > n ? first : 0;
-            cblas_BLASgemm(CblasRowMajor, a_column == 1 ? CblasNoTrans : CblasTrans,
-                           b_column == 1 ? CblasNoTrans : CblasTrans, (int)(m > n ? part : m), (int)(m > n ? n : part),
-                           (int)k, (TYPE)1, a + row * a_row, (int)lda, b + (first - row) * b_column, (int)ldb,
-                           adds ? (TYPE)1 : (TYPE)0, c + row * c_row + (first - row), (int)c_row);
+            const ptrdiff_t part = count - first < each ? count - first : each, i = m > n ? first : 0, j = first - i;
+            gg_blas_KIND(adds, m > n ? part : m, m > n ? n : part, k, a + i * a_row, a_row, a_column, b + j * b_column,
+                         b_row, b_column, c + i * c_row + j, c_row);
         }
         return;
     }
 #endif
-    GG_TEAM(if (m * n * k > GG_ALONE))
+    const ptrdiff_t strip = GG_STRIP / (ptrdiff_t)sizeof(TYPE);
+    if (m * n * k <= GG_ALONE) {
+        for (ptrdiff_t p = 0; p < k; p += GG_DEEP) {
+            const ptrdiff_t deep = k - p < GG_DEEP ? k - p : GG_DEEP;
+            for (ptrdiff_t j = 0; j < n; j += strip) {
+                const ptrdiff_t wide = n - j < strip ? n - j : strip;
+                gg_pack_strip_KIND(wide, deep, b + p * b_row + j * b_column, b_row, b_column, strips);
+                gg_block_KIND(adds || p > 0, m, wide, deep, a + p * a_column, a_row, a_column, strips, c + j, c_row);
+            }
+        }
+        return;
+    }
+    GG_TEAM()
     for (ptrdiff_t p = 0; p < k; p += GG_DEEP) {
         const ptrdiff_t deep = k - p < GG_DEEP ? k - p : GG_DEEP;
         for (ptrdiff_t j = 0; j < n; j += GG_WIDE) {

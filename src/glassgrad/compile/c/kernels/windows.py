@@ -254,14 +254,17 @@ class SpreadCode(Solid):
         body, target = [f"const {of} given = ({self.start(0)})[i * {wide} + j];"], self.pointer(self.instr.output)
         chosen = self.instr.op == "max_pool2d_scatter"
         if chosen:
-            body += [f"const {of} largest = ({self.start(2)})[i * {wide} + j];", "bool left = true;"]
+            body += [f"const {of} largest = ({self.start(2)})[i * {wide} + j];", f"{of} left = given;"]
         for number in range(math.prod(kernel)):
             at = f"{first} + {number // kernel[1] * wide * kernel[1] + number % kernel[1]}"
             if chosen:
                 body += [
                     f"const {of} x{number} = ({self.start(1)})[{at}];",
-                    f"const bool is{number} = left & ((x{number} == largest) | (x{number} != x{number}));",
-                    f"left = left & !is{number};",
+                    f"const bool is{number} = (x{number} == largest) | (x{number} != x{number});",
+                    f"{target}[{at}] = is{number} ? left : 0;",
+                    f"left = is{number} ? 0 : left;",
                 ]
-            body.append(f"{target}[{at}] = {f'is{number} ? given : 0' if chosen else 'given'};")
-        return ["GG_SHARED()", *loop("i", self.sizes.text(planes * high), loop("j", self.sizes.text(wide), body))]
+            else:
+                body.append(f"{target}[{at}] = given;")
+        windows = ["GG_SIMD_LOOP", *loop("j", self.sizes.text(wide), body)]
+        return ["GG_SHARED()", *loop("i", self.sizes.text(planes * high), windows)]

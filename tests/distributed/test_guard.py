@@ -85,7 +85,7 @@ print("done", flush=True)
     ],
 )
 def test_ends_all_and_names_the_rank(ranks, how: str, who: int, said: str) -> None:
-    ended = ranks(PROGRAM, args=[how, who], code=None, limit=10.0, env={"GLASSGRAD_HANG_SECONDS": "1"})
+    ended = ranks(PROGRAM, args=[how, who], code=None, limit=10.0, env={"GLASSGRAD_HANG_SECONDS": "2"})
     assert ended.code != 0, str(ended)
     beginning, *rest = said.split("{pid}")
     line = next((one for err in ended.err for one in err.splitlines() if one.startswith(beginning)), None)

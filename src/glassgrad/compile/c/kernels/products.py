@@ -46,6 +46,9 @@ _CBLAS = """\
 #else
 #define GG_THREADS 1
 #endif
+#ifndef GG_BLAS_LEAST /* fewer multiplications cost less than a call of the BLAS */
+#define GG_BLAS_LEAST 1000000
+#endif
 #endif
 """
 
@@ -175,38 +178,25 @@ static void gg_pack_KIND(ptrdiff_t n, ptrdiff_t k, const TYPE *restrict b, ptrdi
 """
 
 _PRODUCT = """\
-#ifdef GG_USE_CBLAS
-/* C = A B, or C += A B, by the BLAS. */
-static void gg_blas_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
-                         ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, ptrdiff_t b_column,
-                         TYPE *restrict c, ptrdiff_t c_row)
-{
-    const ptrdiff_t lda = a_column == 1 ? (a_row > k ? a_row : k) : (a_column > m ? a_column : m);
-    const ptrdiff_t ldb = b_column == 1 ? (b_row > n ? b_row : n) : (b_column > k ? b_column : k);
-    cblas_BLASgemm(CblasRowMajor, a_column == 1 ? CblasNoTrans : CblasTrans, b_column == 1 ? CblasNoTrans : CblasTrans,
-                   (int)m, (int)n, (int)k, (TYPE)1, a, (int)lda, b, (int)ldb, adds ? (TYPE)1 : (TYPE)0, c, (int)c_row);
-}
-#endif
-
 /* C = A B, or C += A B: m rows, n columns, k terms. Elements of a row of A are `a_column` apart, those of a column
-   `a_row`; likewise for B; rows of C are `c_row` apart. `strips` is room for a block of B. Little work takes no team:
-   it may belong to one thread of a team. */
+   `a_row`; likewise for B; rows of C are `c_row` apart. `strips` is room for a block of B. Little work takes neither a
+   team, since it may belong to one thread of a team, nor the BLAS, whose calls cost more. */
 static void gg_product_KIND(bool adds, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const TYPE *restrict a, ptrdiff_t a_row,
                             ptrdiff_t a_column, const TYPE *restrict b, ptrdiff_t b_row, ptrdiff_t b_column,
                             TYPE *restrict c, ptrdiff_t c_row, TYPE *restrict strips)
 {
 #ifdef GG_USE_CBLAS
-    if ((a_column == 1 || a_row == 1) && (b_column == 1 || b_row == 1)) {
-        const ptrdiff_t count = m > n ? m : n, each = m * n * k > GG_ALONE ? (count - 1) / GG_THREADS + 1 : count;
-        if (each == count) {
-            gg_blas_KIND(adds, m, n, k, a, a_row, a_column, b, b_row, b_column, c, c_row);
-            return;
-        }
+    if (m * n * k >= GG_BLAS_LEAST && (a_column == 1 || a_row == 1) && (b_column == 1 || b_row == 1)) {
+        const ptrdiff_t lda = a_column == 1 ? (a_row > k ? a_row : k) : (a_column > m ? a_column : m);
+        const ptrdiff_t ldb = b_column == 1 ? (b_row > n ? b_row : n) : (b_column > k ? b_column : k);
+        const ptrdiff_t count = m > n ? m : n, each = (count - 1) / GG_THREADS + 1;
         GG_SHARED()
         for (ptrdiff_t first = 0; first < count; first += each) {
-            const ptrdiff_t part = count - first < each ? count - first : each, i = m > n ? first : 0, j = first - i;
-            gg_blas_KIND(adds, m > n ? part : m, m > n ? n : part, k, a + i * a_row, a_row, a_column, b + j * b_column,
-                         b_row, b_column, c + i * c_row + j, c_row);
+            const ptrdiff_t part = count - first < each ? count - first : each, row = m > n ? first : 0;
+            cblas_BLASgemm(CblasRowMajor, a_column == 1 ? CblasNoTrans : CblasTrans,
+                           b_column == 1 ? CblasNoTrans : CblasTrans, (int)(m > n ? part : m), (int)(m > n ? n : part),
+                           (int)k, (TYPE)1, a + row * a_row, (int)lda, b + (first - row) * b_column, (int)ldb,
+                           adds ? (TYPE)1 : (TYPE)0, c + row * c_row + (first - row), (int)c_row);
         }
         return;
     }

@@ -238,4 +238,44 @@ def _is_nan(program: Program, node: ast.expr) -> bool:
     return program.names.full(node) in {"math.nan", "numpy.nan", "torch.nan", "numpy.NaN"}
 
 
+# --- logarithms ---
+
+
+@reads("unstable formula")
+def _formulas(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name, operand = op(program, call)
+        better = _better_log(program, operand) if name == "log" else ""
+        if better:
+            yield spot(call, text=shown(call), remedy=better)
+
+
+def _better_log(program: Program, node: ast.expr | None) -> str:
+    """Return the function that computes the logarithm of an expression without overflow; empty if none is needed."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        other = node.right if constant(node.left) == 1 else node.left if constant(node.right) == 1 else None
+        return f"F.softplus({_exponent(program, other)})" if _exponent(program, other) else ""
+    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+    if name == "softmax" and operand is not None:
+        return f"F.log_softmax({shown(operand, 40)}, dim)"
+    if name == "sigmoid" and operand is not None:
+        return f"F.logsigmoid({shown(operand, 40)})"
+    made = end(program, node) if not isinstance(node, ast.Call) or not name else None
+    if made is not None and made.op in {"softmax", "sigmoid"}:
+        return "F.log_softmax(scores, dim)" if made.op == "softmax" else "F.logsigmoid(scores)"
+    exponent = _exponent(program, operand) if name == "sum" else ""
+    return f"torch.logsumexp({exponent}, dim)" if exponent else ""
+
+
+def _exponent(program: Program, node: ast.expr | None) -> str:
+    """Return x of `exp(x)` as text, unless the largest value was subtracted from it; empty for other expressions."""
+    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+    bound = program.bound(operand) if name == "exp" and isinstance(operand, ast.Name) else None
+    held = bound.value if bound is not None else operand if name == "exp" and not isinstance(operand, ast.Name) else None
+    if held is None and operand is not None and name == "exp":
+        return shown(operand, 40)
+    shifted = held is not None and isinstance(held, ast.BinOp) and "max" in ast.unparse(held)
+    return "" if held is None or operand is None or shifted else shown(operand, 40)
+
+
 RULES = rules_of(globals())

@@ -6,8 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.calls import makes_model
+from glassgrad.doctor.reading.about.measures import trained_on
+from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program, argument, constant, is_given
+from glassgrad.doctor.reading.program import Loop, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import library_name
 
@@ -66,6 +69,7 @@ def _same_data(program: Program) -> Iterator[Spot]:
         data = _data_name(call)
         if _HELD_OUT.search(name) and _TRAIN.search(data) and not _HELD_OUT.search(data) and not _TRAIN.search(name):
             yield spot(call, loader=name, data=data)
+    yield from trained_on(program)
 
 
 @reads("pairs shuffled apart")
@@ -248,6 +252,44 @@ def _fitted_on_test(program: Program) -> Iterator[Spot]:
             assert isinstance(call.func, ast.Attribute)
             fitted = ast.unparse(call.func.value)
             yield spot(call, text=shown(call), remedy=f"{fitted}.transform({name})")
+
+
+# --- random numbers ---
+
+_SEEDS = frozenset({"torch.manual_seed", "numpy.random.seed", "random.seed", "torch.random.manual_seed"})
+
+
+_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
+_OPTIONS = re.compile(r"^(self|opts?|options|args?|cfg|config|hparams|params|settings)$")
+
+
+@reads("seed set in the loop")
+def _seeded(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        generator = isinstance(call.func, ast.Attribute) and ast.unparse(call.func).endswith("Generator().manual_seed")
+        known = generator or program.names.full(call.func) in _SEEDS | _GENERATORS
+        if not known or not call.args or not _is_fixed(program, call.args[0]):
+            continue
+        function = program.function(call)
+        if function is not None and function.name == "__getitem__":
+            yield spot(call, text=shown(call), where="for each example")
+            continue
+        for loop in program.loops(call):
+            if _draws_batches(program, loop) and not makes_model(program, loop):
+                yield spot(call, text=shown(call), where="in each round of the loop")
+                break
+
+
+def _is_fixed(program: Program, seed: ast.expr) -> bool:
+    """Tell whether a seed is a number, a variable that holds one, or an option."""
+    if isinstance(seed, ast.Attribute) and isinstance(seed.value, ast.Name):
+        return bool(_OPTIONS.match(seed.value.id))
+    bound = program.bound(seed) if isinstance(seed, ast.Name) else None
+    return constant(seed if bound is None or bound.item is not None else bound.value) is not None
+
+
+def _draws_batches(program: Program, loop: Loop) -> bool:
+    return any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
 
 
 RULES = rules_of(globals())

@@ -19,5 +19,20 @@ from tests.doctor.reading import (
     weights,
 )
 
-_FILES = modules, losses, calls, data, tensors, slips, formulas, learning, rounds, signs, sequences, players, weights, measures
+_FILES = (
+    modules,
+    losses,
+    calls,
+    data,
+    tensors,
+    slips,
+    formulas,
+    learning,
+    rounds,
+    signs,
+    sequences,
+    players,
+    weights,
+    measures,
+)
 CASES = tuple(case for one in _FILES for case in one.CASES)

@@ -218,6 +218,11 @@ trainer = Trainer(model, torch.optim.Adam(model.parameters()))
 for epoch in range(5):
     trainer.epoch(batches)
 """,
-        (("                self.validate()\n", "                self.validate()\n                self.model.train()\n"),),
+        (
+            (
+                "                self.validate()\n",
+                "                self.validate()\n                self.model.train()\n",
+            ),
+        ),
     ),
 )

@@ -94,7 +94,10 @@ def share(epoch, at, count, warmup):
         return at / warmup  #!
     return 1.0
 """,
-        (("        return at / warmup", "        return total / warmup"), ("top * at / warmup", "top * total / warmup")),
+        (
+            ("        return at / warmup", "        return total / warmup"),
+            ("top * at / warmup", "top * total / warmup"),
+        ),
     ),
     Case(
         "folds share one model",
@@ -111,8 +114,10 @@ for fold, rows in enumerate(parts):
     fit(model, rows)
 """,
         (
-            ("model = nn.Linear(4, 3)\nfor fold, rows in enumerate(parts):\n",
-             "for fold, rows in enumerate(parts):\n    model = nn.Linear(4, 3)\n"),
+            (
+                "model = nn.Linear(4, 3)\nfor fold, rows in enumerate(parts):\n",
+                "for fold, rows in enumerate(parts):\n    model = nn.Linear(4, 3)\n",
+            ),
         ),
     ),
     Case(

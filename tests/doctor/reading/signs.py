@@ -8,7 +8,8 @@ _VAE = """
 class Coder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.mean, self.spread, self.last = nn.Linear(9, 8), nn.Linear(8, 2), nn.Linear(8, 2), nn.Linear(2, 9)
+        self.first, self.mean = nn.Linear(9, 8), nn.Linear(8, 2)
+        self.spread, self.last = nn.Linear(8, 2), nn.Linear(2, 9)
     def forward(self, x):
         hidden = self.first(x).relu()
         mean, logvar = self.mean(hidden), self.spread(hidden)
@@ -124,7 +125,9 @@ for states, actions, returns in batches:
     ),
     Case(
         "deviation of a logarithm",
-        _VAE.format(_NEAR, _FAR).replace("(0.5 * logvar).exp() * torch.randn_like(mean)", "logvar.exp() * torch.randn_like(mean)  #!"),
+        _VAE.format(_NEAR, _FAR).replace(
+            "(0.5 * logvar).exp() * torch.randn_like(mean)", "logvar.exp() * torch.randn_like(mean)  #!"
+        ),
         (("logvar.exp() * torch", "(0.5 * logvar).exp() * torch"),),
     ),
     Case(
@@ -150,7 +153,12 @@ class Average:
 average = Average(nn.Linear(2, 2))
 average.update(nn.Linear(2, 2))
 """,
-        (("(1 - self.decay) * self.shadow[name] + self.decay *", "self.decay * self.shadow[name] + (1 - self.decay) *"),),
+        (
+            (
+                "(1 - self.decay) * self.shadow[name] + self.decay *",
+                "self.decay * self.shadow[name] + (1 - self.decay) *",
+            ),
+        ),
     ),
     Case(
         "average follows at once",

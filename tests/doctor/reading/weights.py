@@ -59,9 +59,7 @@ def begin(model):
 model = Model()
 begin(model)
 """,
-        (
-            ("module.weight = nn.Parameter(0.1 * torch.randn(*module.weight.shape))", "nn.init.normal_(module.weight)"),
-        ),
+        (("module.weight = nn.Parameter(0.1 * torch.randn(*module.weight.shape))", "nn.init.normal_(module.weight)"),),
     ),
     Case(
         "frozen layers in training mode",

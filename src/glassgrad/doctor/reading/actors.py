@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from glassgrad.doctor.reading.flow import Value, flow, frames_of
+from glassgrad.doctor.reading.flow import EACH, Value, flow, frames_of
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import Class, Program, argument, constant
 
@@ -84,6 +84,39 @@ def related(one: Value, other: Value) -> bool:
     return contains(one, other) or contains(other, one)
 
 
+def parts(program: Program, made: Value) -> frozenset[Value]:
+    """Return a module with the modules in it, also those that were made elsewhere and handed to it."""
+    held = program.memo.setdefault("parts", {})
+    assert isinstance(held, dict)
+    if made not in held:
+        held[made] = frozenset({made})
+        held[made] = frozenset(_parts_of(program, made))
+    found = held[made]
+    assert isinstance(found, frozenset)
+    return found
+
+
+def _parts_of(program: Program, made: Value) -> Iterator[Value]:
+    yield made
+    inner: list[Value] = []
+    owner = flow(program).class_of(made)
+    if owner is not None:
+        for name in owner.attributes:
+            inner += flow(program).member(made, name)
+    elif isinstance(made.node, ast.Call):
+        given = [one.value if isinstance(one, ast.Starred) else one for one in made.node.args]
+        inner += [Value(one, made.frame) for one in given if isinstance(one, ast.Name | ast.Attribute | ast.List)]
+    for one in inner:
+        each = Value(one.node, one.frame, (*one.path, EACH)) if isinstance(one.node, ast.List | ast.ListComp) else one
+        for part in modules(program, each) or ():
+            yield from parts(program, part.made)
+
+
+def spread(program: Program, values: Iterable[Value]) -> set[Value]:
+    """Return modules with all modules in them."""
+    return {part for one in values for part in parts(program, one)}
+
+
 # --- optimizers ---
 
 
@@ -102,7 +135,8 @@ def trained_by(program: Program, made: Value) -> list[Value] | None:
     """Return the modules and parameters that an optimizer gets; None if some of them are not known."""
     call = made.node
     given = argument(call, "params", 0) if isinstance(call, ast.Call) else None
-    return None if given is None else _whose(program, Value(given, made.frame), 0)
+    found = None if given is None else _whose(program, Value(given, made.frame), 0)
+    return None if found is None else list(spread(program, found))
 
 
 def _whose(program: Program, value: Value, depth: int) -> list[Value] | None:
@@ -170,7 +204,12 @@ def setting(program: Program, value: Value | ast.expr | None, depth: int = 0) ->
     if isinstance(node, ast.BinOp):
         left, right = (setting(program, Value(side, one.frame), depth + 1) for side in (node.left, node.right))
         return _computed(node.op, left, right)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"int", "float"} and node.args:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"int", "float"}
+        and node.args
+    ):
         return setting(program, Value(node.args[0], one.frame), depth + 1)
     return _option(program, one, depth) if isinstance(node, ast.Attribute) else None
 
@@ -221,5 +260,3 @@ def _field(program: Program, owner: Class | None, made: ast.expr | None, name: s
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return setting(program, node.value, depth + 1)
     return None
-
-

@@ -42,15 +42,28 @@ def reaching(program: Program, scope: Scope, name: ast.Name) -> list[Bound]:
         return plain[-1:]
     line = program.statement(name).lineno
     before = [one for one in plain if one.line < line or _is_target(one, around)]
-    found: list[Bound] = []
+    found = _carried(program, plain, name, line)
     for one in reversed(before):
         if _in_another_arm(program, one, around):
             continue
         found.append(one)
         certain = one.statement in around or program.parents.get(one.statement) in (*around, program.tree)
         if certain and not isinstance(one.statement, ast.AugAssign):
+            if _shares_loop(program, one, name):
+                found = [other for other in found if other.line <= line]
             break
     return found or plain[-1:]
+
+
+def _carried(program: Program, plain: list[Bound], name: ast.Name, line: int) -> list[Bound]:
+    """Return the bindings behind a use that reach it in the next round of a loop around both."""
+    return [one for one in plain if one.line > line and _shares_loop(program, one, name)]
+
+
+def _shares_loop(program: Program, bound: Bound, name: ast.Name) -> bool:
+    """Tell whether the innermost loop around a use is around a binding too."""
+    around = program.loops(name)
+    return bool(around) and around[0] in program.loops(bound.statement)
 
 
 def _is_target(bound: Bound, around: list[ast.AST]) -> bool:

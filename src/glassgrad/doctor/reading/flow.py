@@ -31,6 +31,7 @@ Part = int | str
 _DEPTH = 40
 _MOST = 24
 """The number of ends after which a value counts as unknown."""
+_MODULES = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList"})
 _PASSING = named("list tuple sorted reversed iter tqdm trange cycle islice set shuffle prefetch Subset ConcatDataset")
 
 
@@ -232,6 +233,12 @@ class Flow:
             values += self._of_bounds([one], value, frame) or []
         return values or None
 
+    def member(self, instance: Value, name: str) -> tuple[Value, ...]:
+        """Return what an attribute of an object may hold."""
+        owner = self.class_of(instance)
+        node = ast.Attribute(ast.Name("self", ast.Load()), name, ast.Load())
+        return self._union(self._of_member(owner, node, Value(node), instance) or []) if owner is not None else ()
+
     def class_of(self, value: Value | None) -> Class | None:
         """Return the class of the script that a value is made of, if its expression calls the class."""
         if value is None or not isinstance(value.node, ast.Call) or not isinstance(value.node.func, ast.Name):
@@ -347,31 +354,13 @@ class Flow:
     def _through(self, call: ast.Call, value: Value) -> list[Value] | None:
         """Return what a part of the result of a known function is a part of."""
         name = last(self.program.names.full(call.func)) or getattr(call.func, "id", getattr(call.func, "attr", ""))
-        path, frame, args = value.path, value.frame, call.args
-        first = path[0]
-        if name in _PASSING and args:
-            return [Value(args[0], frame, path)]
-        if name == "next" and args:
-            return [Value(args[0], frame, (EACH, *path))]
-        if name == "enumerate" and args and len(path) > 1 and path[1] == 1:
-            return [Value(args[0], frame, (EACH, *path[2:]))]
-        if name == "zip" and args:
-            return _zipped(args, frame, path)
-        if name == "loads" and args and isinstance(constant(args[0]), str):
-            written = _literal(str(constant(args[0])))
-            return [Value(written, None, path)] if written is not None else None
-        if name == "DataLoader" and first == EACH and (data := argument(call, "dataset", 0)) is not None:
-            return [Value(data, frame, path)]
-        if name == "TensorDataset" and len(path) > 1 and isinstance(path[1], int) and 0 <= path[1] < len(args):
-            return [Value(args[path[1]], frame, (EACH, *path[2:]))]
-        if name in {"random_split", "split"} and args and len(path) > 1 and isinstance(first, int):
-            return [Value(args[0], frame, path[1:])]
-        if name in {"Sequential", "ModuleList", "ModuleDict", "ParameterList"}:
-            return _module_part(name, call, value)
         item = self.program.method(self.class_of(Value(call)), "__getitem__")
-        if item is not None and isinstance(first, int):
-            return self._returned(item, Frame(item, call, frame, Value(call, frame)), path[1:])
-        return None
+        if item is not None and isinstance(value.path[0], int):
+            frame = Frame(item, call, value.frame, Value(call, value.frame))
+            return self._returned(item, frame, value.path[1:])
+        if name in _MODULES:
+            return _module_part(name, call, value)
+        return _of_library(name, call, value) if call.args or call.keywords else None
 
     # --- containers ---
 
@@ -404,6 +393,30 @@ class Flow:
             chosen = [node.values[at] for at in named_so] if named_so else [] if isinstance(first, str) else node.values
             return [Value(one, value.frame, rest) for one in chosen]
         return [Value(node.value, value.frame, rest)] if isinstance(node, ast.DictComp) else None
+
+
+def _of_library(name: str, call: ast.Call, value: Value) -> list[Value] | None:
+    """Return what a part of the result of a function of Python or of a library is a part of."""
+    path, frame, args = value.path, value.frame, call.args
+    first, second = path[0], path[1] if len(path) > 1 else None
+    found: tuple[ast.expr | None, tuple[Part, ...]] = (None, ())
+    if name in _PASSING and args:
+        found = args[0], path
+    elif name == "next" and args:
+        found = args[0], (EACH, *path)
+    elif name == "enumerate" and args and second == 1:
+        found = args[0], (EACH, *path[2:])
+    elif name == "DataLoader" and first == EACH:
+        found = argument(call, "dataset", 0), path
+    elif name == "TensorDataset" and isinstance(second, int) and 0 <= second < len(args):
+        found = args[second], (EACH, *path[2:])
+    elif name in {"random_split", "split"} and args and len(path) > 1 and isinstance(first, int):
+        found = args[0], path[1:]
+    elif name == "zip" and args:
+        return _zipped(args, frame, path)
+    elif name == "loads" and args and isinstance(constant(args[0]), str):
+        found, frame = (_literal(str(constant(args[0]))), path), None
+    return [Value(found[0], frame, found[1])] if found[0] is not None else None
 
 
 def _module_part(name: str, call: ast.Call, value: Value) -> list[Value] | None:
@@ -453,5 +466,3 @@ def _frame_of(frame: Frame | None, scope: ast.AST) -> Frame | None:
 
 def _instance_of(frame: Frame | None) -> Value | None:
     return frame.instance if frame is not None else None
-
-

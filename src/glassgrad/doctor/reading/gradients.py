@@ -24,8 +24,11 @@ _DRAWN = named(
 )
 _BUILTIN_CUTS = named("int float bool len range round str isinstance print")
 _BUILTINS = named("sum max min abs list tuple zip enumerate reversed sorted next iter map filter dict set pow")
-_TAKEN = named("shape grad dtype device ndim requires_grad grad_fn is_leaf")
+_TAKEN = named("indices shape grad dtype device ndim requires_grad grad_fn is_leaf")
 _DISTRIBUTIONS = frozenset({"sample"})
+_BEST = frozenset({"max", "min", "sort", "topk", "median"})
+"""Methods whose second result is indices."""
+_INDEXING = frozenset({"gather", "index_select", "take_along_dim", "take"})
 
 
 @dataclass(frozen=True)
@@ -112,22 +115,13 @@ class _Walk:
         node = value.node
         if isinstance(node, ast.Call):
             return self._call(node, value)
-        if isinstance(node, ast.BinOp):
-            return self._each((node.left, node.right), value)
-        if isinstance(node, ast.UnaryOp):
-            return self._each((node.operand,), value)
         if isinstance(node, ast.Compare):
             return self._each((node.left,), value).cut_by(node)
-        if isinstance(node, ast.Subscript):
-            return self.of(Value(node.value, value.frame))
         if isinstance(node, ast.Attribute):
             return self._attribute(node, value)
-        if isinstance(node, ast.Tuple | ast.List):
-            return self._each(node.elts, value)
-        if isinstance(node, ast.ListComp | ast.GeneratorExp):
-            return self.of(Value(node.elt, value.frame))
-        if isinstance(node, ast.Dict):
-            return self._each(node.values, value)
+        inner = _inner(node)
+        if inner is not None:
+            return self._each(inner, value)
         return NOTHING if isinstance(node, ast.Constant | ast.Name | ast.JoinedStr | ast.Lambda) else _UNKNOWN
 
     def _attribute(self, node: ast.Attribute, value: Value) -> Reach:
@@ -183,11 +177,29 @@ class _Walk:
         held = modules(self._program, Value(function.value, value.frame)) if not _is_self(function.value) else None
         if held is not None:
             return self._each(given, value).and_(Reach(frozenset(one.made for one in held), known=False))
-        if function.attr in _CUTTING or function.attr in _DISTRIBUTIONS:
+        index = function.attr in _BEST and value.path[:1] == (1,)
+        if function.attr in _CUTTING or function.attr in _DISTRIBUTIONS or index:
             return inner.cut_by(call)
+        if function.attr in _INDEXING:
+            return inner
         if function.attr == "requires_grad_":
             return inner.and_(Reach(frozenset({value})))
         return inner.and_(self._each(given, value))
+
+
+def _inner(node: ast.expr) -> list[ast.expr] | None:
+    """Return the parts whose gradients an expression passes on; None for other kinds of expressions."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if isinstance(node, ast.Subscript):
+        return [node.value]
+    if isinstance(node, ast.Tuple | ast.List):
+        return list(node.elts)
+    if isinstance(node, ast.ListComp | ast.GeneratorExp):
+        return [node.elt]
+    return list(node.values) if isinstance(node, ast.Dict) else None
 
 
 def _is_self(node: ast.expr) -> bool:

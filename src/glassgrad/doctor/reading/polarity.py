@@ -10,7 +10,9 @@ from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 
 _PAD = re.compile(r"(^|_)(pad|padding)(_|$|\d|idx|id)|^<pad>$|pad_token|padding_idx", re.IGNORECASE)
-_SAME = named("bool to unsqueeze view reshape expand repeat float clone contiguous squeeze byte type cuda detach int long")
+_SAME = named(
+    "bool to unsqueeze view reshape expand repeat float clone contiguous squeeze byte type cuda detach int long"
+)
 _TURNED = {"keep": "drop", "drop": "keep"}
 
 

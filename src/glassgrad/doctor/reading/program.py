@@ -176,7 +176,9 @@ class Program:
             self._bind_target(node.target, None, node)
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
             self._bind_target(node.optional_vars, node.context_expr, node.optional_vars)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer":
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer"
+        ):
             self._bind_buffer(node)
 
     def _bind_buffer(self, call: ast.Call) -> None:

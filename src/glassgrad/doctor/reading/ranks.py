@@ -130,21 +130,20 @@ def _method(program: Program, call: ast.Call, depth: int) -> int | None:
         return _drawn(program, call, depth)
     if name == "gather" and len(call.args) > 1:
         return rank(program, call.args[1], depth + 1) or (2 if _is_raised(call.args[1]) else None)
-    axes = rank(program, call.func.value, depth + 1)
     if name in {"view", "reshape"} and call.args:
-        one = call.args[0]
-        if len(call.args) == 1:
-            return len(one.elts) if isinstance(one, ast.Tuple | ast.List) else 1 if constant(one) is not None else None
-        return None if any(isinstance(part, ast.Starred) for part in call.args) else len(call.args)
-    if axes is None:
-        return None
-    if name in _SAME:
-        return axes
-    if name == "unsqueeze":
-        return axes + 1
-    if name in _REDUCING:
+        return _reshaped(call)
+    axes = rank(program, call.func.value, depth + 1)
+    if name in _REDUCING and axes is not None:
         return _reduced(call, axes, 0)
-    return None
+    added = {"unsqueeze": 1} | dict.fromkeys(_SAME, 0)
+    return axes + added[name] if axes is not None and name in added else None
+
+
+def _reshaped(call: ast.Call) -> int | None:
+    one = call.args[0]
+    if len(call.args) == 1:
+        return len(one.elts) if isinstance(one, ast.Tuple | ast.List) else 1 if constant(one) is not None else None
+    return None if any(isinstance(part, ast.Starred) for part in call.args) else len(call.args)
 
 
 def _reduced(call: ast.Call, axes: int | None, place: int) -> int | None:
@@ -243,13 +242,24 @@ def _made_shape(program: Program, call: ast.Call, depth: int) -> tuple[int, ...]
 def _is_best(node: ast.Subscript) -> bool:
     """Tell whether a part is `x.max(1)[0]`: one number for each example."""
     call = node.value
-    best = isinstance(call, ast.Call) and getattr(call.func, "attr", "") in {"max", "min"} and not is_given(call, "keepdim", 1)
-    return best and isinstance(call, ast.Call) and constant(argument(call, "dim", 0)) == 1 and isinstance(constant(node.slice), int)
+    best = (
+        isinstance(call, ast.Call)
+        and getattr(call.func, "attr", "") in {"max", "min"}
+        and not is_given(call, "keepdim", 1)
+    )
+    return (
+        best
+        and isinstance(call, ast.Call)
+        and constant(argument(call, "dim", 0)) == 1
+        and isinstance(constant(node.slice), int)
+    )
 
 
 def _is_raised(node: ast.expr) -> bool:
     """Tell whether an index is a column: `a.unsqueeze(1)`, `a[:, None]` or `a.view(-1, 1)`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"long", "to", "int"}:
+    while (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"long", "to", "int"}
+    ):
         node = node.func.value
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         sizes = [constant(one) for one in node.args]
@@ -272,7 +282,9 @@ def _drawn(program: Program, call: ast.Call, depth: int) -> int | None:
     if size is None:
         return 0
     if call.func.attr == "permutation":
-        return 1 if isinstance(size, ast.Constant) or "len(" in ast.unparse(size) else rank(program, size, depth + 1) or 1
+        return (
+            1 if isinstance(size, ast.Constant) or "len(" in ast.unparse(size) else rank(program, size, depth + 1) or 1
+        )
     return len(size.elts) if isinstance(size, ast.Tuple) else 1 if isinstance(size, ast.Constant | ast.Name) else None
 
 

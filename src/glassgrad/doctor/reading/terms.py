@@ -12,7 +12,9 @@ from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import Program, number
 
 _REDUCING = named("mean sum nanmean")
-_THROUGH = named("squeeze view reshape flatten float double to contiguous clone requires_grad_ stack cat unsqueeze exp_")
+_THROUGH = named(
+    "squeeze view reshape flatten float double to contiguous clone requires_grad_ stack cat unsqueeze exp_"
+)
 _GATHERING = frozenset({"stack", "cat", "concat", "sum", "mean"})
 _MOST = 60
 
@@ -112,7 +114,9 @@ class _Terms:
     def _product(self, left: Value, right: Value, depth: int) -> Iterator[Term]:
         sides = [list(self.of(one, depth)) for one in (left, right)]
         if min(map(len, sides)) > 1 or not any(map(_is_plain, sides)):  # a sum within a product stays whole
-            sides = [found if len(found) == 1 else [Term((one,))] for found, one in zip(sides, (left, right), strict=True)]
+            sides = [
+                found if len(found) == 1 else [Term((one,))] for found, one in zip(sides, (left, right), strict=True)
+            ]
         for first in sides[0]:
             yield from (_times(first, second) for second in sides[1])
 
@@ -137,7 +141,9 @@ class _Terms:
 
 def _is_plain(found: list[Term]) -> bool:
     """Tell whether a side of a product is a number, or a setting."""
-    return len(found) == 1 and all(isinstance(one.node, ast.Constant | ast.Name | ast.Attribute) for one in found[0].factors)
+    return len(found) == 1 and all(
+        isinstance(one.node, ast.Constant | ast.Name | ast.Attribute) for one in found[0].factors
+    )
 
 
 def _named(call: ast.Call, name: str, method: bool) -> str:

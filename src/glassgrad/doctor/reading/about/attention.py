@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import modules, setting
-from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.polarity import is_padding, kind, polarity
 from glassgrad.doctor.reading.program import Class, Program, argument, constant, is_given, number
@@ -142,7 +142,11 @@ def _attention(program: Program) -> ast.expr | None:
         name, operand = op(program, call)
         if name == "softmax" and operand is not None and _is_scores(program, operand):
             return call
-        if name == "scaled_dot_product_attention" and not is_given(call, "attn_mask", 3) and not is_given(call, "is_causal", 5):
+        if (
+            name == "scaled_dot_product_attention"
+            and not is_given(call, "attn_mask", 3)
+            and not is_given(call, "is_causal", 5)
+        ):
             return call
         held = layer(program, call.func)
         if held is not None and held.owner is None and held.name in _ENCODERS | {"MultiheadAttention"}:
@@ -153,13 +157,19 @@ def _attention(program: Program) -> ast.expr | None:
 def _is_scores(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the product of queries and transposed keys."""
     ends = flow(program).ends(node)
-    return any("transpose" in text or ".mT" in text or "einsum" in text for text in (ast.unparse(one.node) for one in ends if _product(program, one.node)))
+    return any(
+        "transpose" in text or ".mT" in text or "einsum" in text
+        for text in (ast.unparse(one.node) for one in ends if _product(program, one.node))
+    )
 
 
 def _product(program: Program, node: ast.expr) -> bool:
     return any(
         (isinstance(one, ast.BinOp) and isinstance(one.op, ast.MatMult))
-        or (isinstance(one, ast.Call) and (library_name(program, one) or getattr(one.func, "attr", "")) in {"matmul", "bmm", "einsum"})
+        or (
+            isinstance(one, ast.Call)
+            and (library_name(program, one) or getattr(one.func, "attr", "")) in {"matmul", "bmm", "einsum"}
+        )
         for one in ast.walk(node)
     )
 
@@ -188,7 +198,11 @@ def _many(program: Program, call: ast.Call) -> bool:
     around = program.function(call)
     for node in ast.walk(around) if around is not None else ():
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Tuple) and isinstance(node, ast.Assign) and re.search(r"\.shape|\.size\(\)", ast.unparse(node.value)):
+        if (
+            isinstance(target, ast.Tuple)
+            and isinstance(node, ast.Assign)
+            and re.search(r"\.shape|\.size\(\)", ast.unparse(node.value))
+        ):
             return len(target.elts) > 2
     return False
 
@@ -241,13 +255,21 @@ def _batch_first_reader(program: Program, owner: Class, call: ast.Call) -> ast.e
     """Return what reads a result with the batch first: its mean over axis 1, or one place of axis 1."""
     statement = program.statement(call)
     names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
-    names |= {one.elts[0].id for one in getattr(statement, "targets", []) if isinstance(one, ast.Tuple) and isinstance(one.elts[0], ast.Name)}
+    names |= {
+        one.elts[0].id
+        for one in getattr(statement, "targets", [])
+        if isinstance(one, ast.Tuple) and isinstance(one.elts[0], ast.Name)
+    }
     forward = owner.methods.get("forward")
     for node in ast.walk(forward) if forward is not None else ():
         line = getattr(node, "lineno", 0)
         if line < statement.lineno:
             continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"mean", "sum", "amax", "max"}:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in {"mean", "sum", "amax", "max"}
+        ):
             mine = ast.unparse(node.func.value) in names or node.func.value is call
             if mine and number(argument(node, "dim", 0)) == 1:
                 return node
@@ -288,7 +310,9 @@ def _padded_targets(program: Program) -> Iterator[Spot]:
         off = given is None or (bool(ends) and all(number(end.node) == -100 for end in ends))
         masked = any(is_given(call, "reduction") for call in calls) or _masks(program, one.call)
         if off and not masked:
-            yield spot(one.call, program.statement(one.call), padded, made.call if made else one.call, text=shown(one.call))
+            yield spot(
+                one.call, program.statement(one.call), padded, made.call if made else one.call, text=shown(one.call)
+            )
 
 
 def _of_places(program: Program, node: ast.expr) -> bool:
@@ -311,10 +335,18 @@ def _padded_mean(program: Program) -> Iterator[Spot]:
         return
     for owner in program.modules():
         words = {getattr(one, "id", getattr(one, "attr", getattr(one, "arg", ""))) for one in ast.walk(owner.node)}
-        if any(isinstance(word, str) and (_MASKED.search(word) or is_padding(program, ast.Name(word)) and word != "padding_idx") for word in words):
+        if any(
+            isinstance(word, str)
+            and (_MASKED.search(word) or (is_padding(program, ast.Name(word)) and word != "padding_idx"))
+            for word in words
+        ):
             continue
         for call in ast.walk(owner.node):
-            mean = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in {"mean", "max", "amax"}
+            mean = (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr in {"mean", "max", "amax"}
+            )
             if not mean or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
                 continue
             place = 1 if program.names.full(call.func) else 0
@@ -354,7 +386,9 @@ def _inside(program: Program) -> Iterator[Spot]:
         windows = [one for one in cuts if isinstance(one.slice, ast.Slice) and one.slice.lower is not None]
         for window in windows:
             for target in cuts:
-                same = ast.unparse(target.value) == ast.unparse(window.value) and not isinstance(target.slice, ast.Slice | ast.Tuple)
+                same = ast.unparse(target.value) == ast.unparse(window.value) and not isinstance(
+                    target.slice, ast.Slice | ast.Tuple
+                )
                 if same and _is_last(window, target) and _is_pair(program, window, target):
                     yield spot(target, window, text=shown(target), window=shown(window))
 

@@ -13,7 +13,7 @@ from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterat
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import DRAWING, NORMS, Layer, kinds, layer, library_name, mentions
+from glassgrad.doctor.reading.values import DRAWING, NORMS, Layer, has_weights, kinds, layer, library_name, mentions
 
 _LENGTHS = {
     "CosineAnnealingLR": ("T_max", 1),
@@ -305,7 +305,7 @@ def _replaced_head(program: Program) -> Iterator[Spot]:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             inside = isinstance(target, ast.Attribute | ast.Subscript) and ast.unparse(target.value) == model
             value = node.value if isinstance(node, ast.Assign) else None
-            if inside and isinstance(value, ast.Call) and layer(program, value) is not None and target is not None:
+            if inside and isinstance(value, ast.Call) and has_weights(program, value) and target is not None:
                 yield spot(node, call, part=ast.unparse(target), model=model, what="is put in")
             elif target is not None and ast.unparse(target) == model and isinstance(value, ast.Call):
                 anew = layer(program, value) is not None and not mentions(value, model)
@@ -352,7 +352,9 @@ def _never_back(program: Program) -> Iterator[Spot]:
         if not rests or one.of("train") or not one.is_known or not one.whole:
             continue
         first = rests[0]
-        if (first.receiver in given or _is_trained(program, one, first)) and _is_stochastic(program, first) is not False:
+        if (first.receiver in given or _is_trained(program, one, first)) and _is_stochastic(
+            program, first
+        ) is not False:
             yield spot(first.node, *first.chain, model=first.receiver)
             return
 

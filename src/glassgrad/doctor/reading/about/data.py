@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.calls import makes_model
-from glassgrad.doctor.reading.about.measures import trained_on
+from glassgrad.doctor.reading.about.datasets import trained_on
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Loop, Program, argument, constant, is_given

@@ -133,11 +133,13 @@ def _favoured(program: Program) -> Iterator[Spot]:
 def _sampled(program: Program) -> Iterator[Spot]:
     """Find `z = Normal(mean, deviation).sample()` of which a layer makes more: the draw has no gradient."""
     for call in program.calls:
+        if not _is_draw(program, call):
+            continue
         function = program.function(call)
         around = program.owner(call)
         whole = around.node if around is not None else function or program.tree
         scored = any(isinstance(one, ast.Attribute) and one.attr in {"log_prob", "no_grad"} for one in ast.walk(whole))
-        if scored or not _is_draw(program, call) or not _is_taken(program, call):
+        if scored or not _is_taken(program, call):
             continue
         method = isinstance(call.func, ast.Attribute) and call.func.attr == "sample"
         drawn = shown(call).replace(".sample(", ".rsample(") if method else _by_noise(call)
@@ -271,7 +273,9 @@ def _exponent(program: Program, node: ast.expr | None) -> str:
     """Return x of `exp(x)` as text, unless the largest value was subtracted from it; empty for other expressions."""
     name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
     bound = program.bound(operand) if name == "exp" and isinstance(operand, ast.Name) else None
-    held = bound.value if bound is not None else operand if name == "exp" and not isinstance(operand, ast.Name) else None
+    held = (
+        bound.value if bound is not None else operand if name == "exp" and not isinstance(operand, ast.Name) else None
+    )
     if held is None and operand is not None and name == "exp":
         return shown(operand, 40)
     shifted = held is not None and isinstance(held, ast.BinOp) and "max" in ast.unparse(held)

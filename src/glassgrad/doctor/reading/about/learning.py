@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from glassgrad.doctor.reading.actors import contains, modules, optimizer, related, trained_by
+from glassgrad.doctor.reading.actors import contains, modules, optimizer, related, spread, trained_by
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.gradients import Reach, reach
 from glassgrad.doctor.reading.iterations import Event, Iteration, trainings
@@ -86,7 +86,10 @@ def _stranger(program: Program) -> Iterator[Spot]:
             if _held_by(program, mine) & _held_by(program, learns):
                 continue  # made anew under the same name
             if all(_is_module(program, have) for have in mine):
-                order = [it for _, it in sorted(zip(passes, found, strict=True), key=lambda pair: _after(one, pair[0], event))]
+                order = [
+                    it
+                    for _, it in sorted(zip(passes, found, strict=True), key=lambda pair: _after(one, pair[0], event))
+                ]
                 cut = [node for it in order for have, node in it.cut if any(related(have, own) for own in mine)]
                 place = cut[0] if cut else made.node
                 why = f"{shown(cut[0])} cuts it off" if cut else "it holds the weights of another model"
@@ -143,7 +146,7 @@ def _is_trained(program: Program, node: ast.AST) -> bool:
     """Tell whether a function or a script around a node holds a backward pass, or something calls it that does."""
     around = program.function(node) or program.tree
     held = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(around))
-    return held or any("backward" == getattr(one.func, "attr", "") for one in program.calls)
+    return held or any(getattr(one.func, "attr", "") == "backward" for one in program.calls)
 
 
 @reads("advantage with gradients")
@@ -162,7 +165,9 @@ def _weights_with_gradients(program: Program, one: Iteration, event: Event) -> I
             for end in flow(program).ends(Value(gain, event.frame)):
                 difference = isinstance(end.node, ast.BinOp) and isinstance(end.node.op, ast.Sub)
                 if difference and isinstance(end.node, ast.BinOp) and _is_critic(program, end):
-                    yield spot(end.node, call, program.statement(end.node), program.statement(call), text=shown(end.node))
+                    yield spot(
+                        end.node, call, program.statement(end.node), program.statement(call), text=shown(end.node)
+                    )
                     return
 
 
@@ -200,7 +205,7 @@ def _is_critic(program: Program, end: Value) -> bool:
 def exchanged(program: Program) -> Iterator[Spot]:
     """Yield divergences whose first argument has no gradient while the second has."""
     for one in losses(program):
-        if one.kind != "kl_div" or one.target is None or one.call.keywords and one.call.keywords[0].arg == "input":
+        if one.kind != "kl_div" or one.target is None or (one.call.keywords and one.call.keywords[0].arg == "input"):
             continue
         mine, theirs = reach(program, one.input), reach(program, one.target)
         if mine.known and not mine.learns and mine.cut and theirs.learns and not theirs.cut:
@@ -240,7 +245,8 @@ def _of_an_optimizer(program: Program, one: Iteration) -> Iterator[Spot]:
     for event in one.of("zero"):
         made = optimizer(program, event.value)
         held = modules(program, event.value) if made is None else None
-        known = trained_by(program, made) if made is not None else [it.made for it in held] if held is not None else None
+        known = list(spread(program, [it.made for it in held])) if held is not None else None
+        known = trained_by(program, made) if made is not None else known
         if known is None:
             return
         cleared += known

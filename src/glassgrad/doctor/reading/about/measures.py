@@ -10,12 +10,10 @@ from glassgrad.doctor.reading.actors import modules, setting
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, Loop, Program, argument, is_given, number
+from glassgrad.doctor.reading.program import Loop, Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import end, library_name, loss, losses
 
-_HELD_OUT = re.compile(r"(^|_)(val|valid|validation|test|eval|dev)(_|\d|$)", re.IGNORECASE)
-_TRAIN = re.compile(r"(^|_)(train|training)(_|\d|$)", re.IGNORECASE)
 _LOADER = re.compile(r"(loader|_dl|iter(ator)?)$", re.IGNORECASE)
 _EVALUATES = re.compile(r"^_?(eval|evaluate|validate|validation|test|score|accuracy)", re.IGNORECASE)
 
@@ -62,7 +60,9 @@ def _added(program: Program, node: ast.AST, total: str) -> list[ast.AugAssign]:
     """Return the statements in the function around a node that add to a variable."""
     around = program.function(node) or program.tree
     found = [one for one in ast.walk(around) if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
-    return [one for one in found if ast.unparse(one.target) == total and program.function(one) is program.function(node)]
+    return [
+        one for one in found if ast.unparse(one.target) == total and program.function(one) is program.function(node)
+    ]
 
 
 def _is_loader(program: Program, node: ast.expr) -> bool:
@@ -70,7 +70,10 @@ def _is_loader(program: Program, node: ast.expr) -> bool:
     made = flow(program).ends(node)
     calls = [one.node for one in made if isinstance(one.node, ast.Call) and not one.path]
     if calls and len(calls) == len(made):
-        return all(library_name(program, one) == "DataLoader" and (number(argument(one, "batch_size", 1)) or 2) > 1 for one in calls)
+        return all(
+            library_name(program, one) == "DataLoader" and (number(argument(one, "batch_size", 1)) or 2) > 1
+            for one in calls
+        )
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     return not calls and bool(_LOADER.search(name)) and name.lower().endswith(("loader", "_dl"))
 
@@ -80,7 +83,9 @@ def _is_data(program: Program, node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute) and node.attr == "dataset":
         return True
     made = flow(program).ends(node)
-    return bool(made) and all(isinstance(one.node, ast.Call) and library_name(program, one.node) == "TensorDataset" for one in made)
+    return bool(made) and all(
+        isinstance(one.node, ast.Call) and library_name(program, one.node) == "TensorDataset" for one in made
+    )
 
 
 def _counts(program: Program, node: ast.AugAssign) -> bool:
@@ -90,20 +95,33 @@ def _counts(program: Program, node: ast.AugAssign) -> bool:
 
 
 def _is_count(program: Program, node: ast.expr) -> bool:
-    while isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in {"item", "float", "int"}:
+    while isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in {
+        "item",
+        "float",
+        "int",
+    }:
         node = node.func.value if isinstance(node.func, ast.Attribute) else node.args[0]
     if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "sum":
         return False
     inner = node.args[0] if program.names.full(node.func) and node.args else getattr(node.func, "value", node)
-    return any(
-        isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq) for found in flow(program).ends(inner) for one in ast.walk(found.node)
-    ) and len(node.args) < 2
+    return (
+        any(
+            isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq)
+            for found in flow(program).ends(inner)
+            for one in ast.walk(found.node)
+        )
+        and len(node.args) < 2
+    )
 
 
 def _is_batch_mean(program: Program, node: ast.AugAssign) -> bool:
     """Tell whether a statement adds the loss of a batch, which is a mean over it."""
     value = node.value
-    if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "item" and isinstance(value.func, ast.Attribute):
+    if (
+        isinstance(value, ast.Call)
+        and getattr(value.func, "attr", "") == "item"
+        and isinstance(value.func, ast.Attribute)
+    ):
         value = value.func.value
     made = flow(program).end(value)
     found = loss(program, made.node) if made is not None and isinstance(made.node, ast.Call) else None
@@ -125,7 +143,11 @@ def _over_examples(program: Program) -> Iterator[Spot]:
         for side in (node.left, node.comparators[0]):
             for one in flow(program).ends(side):
                 call = one.node
-                if isinstance(call, ast.Call) and _best_along(program, call, one.path) == 0 and _is_output(program, call):
+                if (
+                    isinstance(call, ast.Call)
+                    and _best_along(program, call, one.path) == 0
+                    and _is_output(program, call)
+                ):
                     yield spot(call, node, program.statement(call), text=shown(call))
 
 
@@ -157,7 +179,11 @@ def _from_model(program: Program, node: ast.expr, depth: int = 0) -> bool:
     if modules(program, node.func) is not None:
         return True
     name = getattr(node.func, "attr", "")
-    return name in {"detach", "cpu", "numpy", "softmax", "sigmoid"} and isinstance(node.func, ast.Attribute) and _from_model(program, node.func.value, depth + 1)
+    return (
+        name in {"detach", "cpu", "numpy", "softmax", "sigmoid"}
+        and isinstance(node.func, ast.Attribute)
+        and _from_model(program, node.func.value, depth + 1)
+    )
 
 
 @reads("threshold of probabilities on logits")
@@ -169,13 +195,30 @@ def _threshold(program: Program) -> Iterator[Spot]:
         return
     for node in program.nodes:
         value: ast.expr | None = None
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Gt | ast.GtE) and number(node.comparators[0]) == 0.5:
+        if (
+            isinstance(node, ast.Compare)
+            and isinstance(node.ops[0], ast.Gt | ast.GtE)
+            and number(node.comparators[0]) == 0.5
+        ):
             value = node.left
-        elif isinstance(node, ast.Call) and (program.names.full(node.func) == "torch.round" or getattr(node.func, "attr", "") == "round"):
+        elif isinstance(node, ast.Call) and (
+            program.names.full(node.func) == "torch.round" or getattr(node.func, "attr", "") == "round"
+        ):
             value = node.args[0] if program.names.full(node.func) and node.args else getattr(node.func, "value", None)
         made = end(program, value) if value is not None else None
-        if made is not None and made.op in {"linear", "conv"} and isinstance(node, ast.expr) and _is_judged(program, value):
-            yield spot(node, program.statement(node), made.node, text=shown(node), remedy=f"{shown(value, 40)} > 0" if value is not None else "")
+        if (
+            made is not None
+            and made.op in {"linear", "conv"}
+            and isinstance(node, ast.expr)
+            and _is_judged(program, value)
+        ):
+            yield spot(
+                node,
+                program.statement(node),
+                made.node,
+                text=shown(node),
+                remedy=f"{shown(value, 40)} > 0" if value is not None else "",
+            )
 
 
 def _is_judged(program: Program, value: ast.expr | None) -> bool:
@@ -189,7 +232,9 @@ def _is_judged(program: Program, value: ast.expr | None) -> bool:
 def _last_only(program: Program) -> Iterator[Spot]:
     """Find an evaluation that sets its result in each round of a loop, and returns that of the last one."""
     for function in program.functions.values():
-        if not _EVALUATES.search(function.name) or any(getattr(one, "attr", "") == "backward" for one in ast.walk(function)):
+        if not _EVALUATES.search(function.name) or any(
+            getattr(one, "attr", "") == "backward" for one in ast.walk(function)
+        ):
             continue
         body = _flat(function.body)
         given = body[-1] if body else None
@@ -218,7 +263,9 @@ def _target(node: ast.Assign) -> str:
 
 
 def _over_batches(program: Program, loop: ast.For) -> bool:
-    return isinstance(loop.target, ast.Tuple) and (_is_loader(program, loop.iter) or bool(_LOADER.search(ast.unparse(loop.iter))))
+    return isinstance(loop.target, ast.Tuple) and (
+        _is_loader(program, loop.iter) or bool(_LOADER.search(ast.unparse(loop.iter)))
+    )
 
 
 def _from_batch(program: Program, node: ast.Assign) -> bool:
@@ -238,7 +285,9 @@ def _never_reset(program: Program) -> Iterator[Spot]:
         if not isinstance(outer.node, ast.For) or not outer.of("step") or program.loops(outer.node):
             continue
         for node in ast.walk(outer.node):
-            division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and program.loops(node)[:1] == [outer.node]
+            division = (
+                isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and program.loops(node)[:1] == [outer.node]
+            )
             total = _inside(node.left) if division and isinstance(node, ast.BinOp) else None
             if total is None or not isinstance(node, ast.BinOp):
                 continue
@@ -296,7 +345,11 @@ def _is_share(program: Program, value: ast.expr) -> bool:
             assert isinstance(node.func, ast.Attribute)
             node = node.func.value
         text = ast.unparse(node)
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "mean" and isinstance(node.func, ast.Attribute):
+        if (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "attr", "") == "mean"
+            and isinstance(node.func, ast.Attribute)
+        ):
             inner = flow(program).ends(Value(node.func.value, one.frame))
             text = " ".join(ast.unparse(part.node) for part in inner)
             if re.search(r" == ", text):
@@ -325,7 +378,10 @@ def _examples(program: Program, value: Value, depth: int) -> float | None:
         if not isinstance(call, ast.Call) or depth > 6 or not call.args:
             return None
         name = library_name(program, call)
-        if name in {"TensorDataset", "tensor", "from_numpy", "as_tensor"} or getattr(call.func, "attr", "") in {"astype", "float"}:
+        if name in {"TensorDataset", "tensor", "from_numpy", "as_tensor"} or getattr(call.func, "attr", "") in {
+            "astype",
+            "float",
+        }:
             inner = call.args[0] if name else getattr(call.func, "value", call)
             return _counted(program, Value(inner, one.frame), depth + 1)
         return setting(program, Value(call.args[0], one.frame))
@@ -340,109 +396,6 @@ def _counted(program: Program, value: Value, depth: int) -> float | None:
     if isinstance(node, ast.Call) and flow(program).callee(node, value.frame) is not None and node.args:
         return setting(program, Value(node.args[0], value.frame))
     return _examples(program, Value(node, value.frame), depth) if isinstance(node, ast.Call) else None
-
-
-# --- data ---
-
-
-def trained_on(program: Program) -> Iterator[Spot]:
-    """Yield validations, by the name of their result, of the training data."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-            continue
-        call = node.value
-        named = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        names = [getattr(one, "id", getattr(one, "attr", "")) for target in node.targets for one in ast.walk(target)]
-        held = [name for name in names if isinstance(name, str) and _HELD_OUT.search(name)]
-        other = [name for name in names if isinstance(name, str) and _TRAIN.search(name)]
-        given = [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in call.args]
-        data = [one for one in given if _TRAIN.search(one) and re.search(r"load|set|data|dl|x", one, re.IGNORECASE)]
-        if held and not other and data and _EVALUATES.search(named) and not any(_HELD_OUT.search(one) for one in given):
-            yield spot(call, loader=held[0], data=data[0])
-
-
-@reads("labels overwritten while they are read")
-def _overwritten(program: Program) -> Iterator[Spot]:
-    """Find `new = old; for i ...: new[old == i] = ...`, where both names are one array."""
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Compare):
-            continue
-        loops = program.loops(node)
-        compare = target.slice
-        if not loops or not isinstance(compare.ops[0], ast.Eq) or isinstance(node.value, ast.Constant):
-            continue
-        names = {one.id for loop in loops if isinstance(loop, ast.For) for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-        changes = {one.id for one in ast.walk(node.value) if isinstance(one, ast.Name)} & names
-        reads_it = {one.id for one in ast.walk(compare.comparators[0]) if isinstance(one, ast.Name)} & names
-        if changes and reads_it and _is_alias(program, target.value, compare.left):
-            kept = program.bound(target.value) if isinstance(target.value, ast.Name) else None
-            also = [kept.statement] if kept is not None and isinstance(kept.statement, ast.stmt) else []
-            yield spot(node, *also, text=shown(node), name=shown(compare.left))
-
-
-def _is_alias(program: Program, one: ast.expr, other: ast.expr) -> bool:
-    """Tell whether two expressions name one array."""
-    if ast.unparse(one) == ast.unparse(other):
-        return True
-    bound = program.bound(one) if isinstance(one, ast.Name) else None
-    return bound is not None and isinstance(bound.value, ast.Name) and ast.unparse(bound.value) == ast.unparse(other)
-
-
-@reads("statistics before the split")
-def _before_split(program: Program) -> Iterator[Spot]:
-    """Find `x = scaler.fit_transform(x)` of data that are split into training and validation afterwards."""
-    for call in program.calls:
-        if getattr(call.func, "attr", "") != "fit_transform" or not call.args:
-            continue
-        statement = program.statement(call)
-        made = {ast.unparse(one) for one in getattr(statement, "targets", [])}
-        for other in program.calls:
-            name = other.func.attr if isinstance(other.func, ast.Attribute) else getattr(other.func, "id", "")
-            splits = name in {"train_test_split", "random_split"} and other.lineno > call.lineno
-            given = {one.id for arg in other.args for one in ast.walk(arg) if isinstance(one, ast.Name)}
-            if splits and made & given and program.scope(other) is program.scope(call) and _fits_inputs(call):
-                yield spot(call, other, text=shown(call), split=shown(other, 40))
-                break
-
-
-def _fits_inputs(call: ast.Call) -> bool:
-    return not re.search(r"encoder|label|\by\b|vectorizer|tokeni", ast.unparse(call), re.IGNORECASE)
-
-
-@reads("default shared by all calls")
-def _shared_default(program: Program) -> Iterator[Spot]:
-    """Find a list or a dictionary as a default that the function adds to."""
-    for node in program.nodes:
-        if not isinstance(node, FUNCTIONS):
-            continue
-        given = node.args
-        places = [*given.posonlyargs, *given.args]
-        pairs = [*zip(places[len(places) - len(given.defaults) :], given.defaults, strict=True)]
-        for one, default in pairs:
-            if isinstance(default, ast.List | ast.Dict) and _is_changed(node, one.arg):
-                yield spot(default, node, name=one.arg, function=node.name)
-
-
-def _is_changed(function: ast.AST, name: str) -> bool:
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == name:
-            if node.func.attr in {"append", "extend", "insert", "update", "setdefault", "add"}:
-                return True
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            return False
-    return False
-
-
-@reads("labels of a regression cut")
-def _cut_labels(program: Program) -> Iterator[Spot]:
-    """Find targets of a regression that are turned into integers."""
-    for one in losses(program):
-        if one.kind not in {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"} or one.target is None:
-            continue
-        for call in ast.walk(one.target):
-            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in {"long", "int"}:
-                yield spot(call, one.call, text=shown(call))
 
 
 RULES = rules_of(globals())

@@ -50,6 +50,12 @@ def _elements(value: ast.expr) -> list[ast.expr]:
     return [value.value] if isinstance(value, ast.DictComp) else []
 
 
+def _whole(node: ast.expr) -> ast.expr:
+    """Return the container of `*layers` and `layers[0]`."""
+    inner = node.value if isinstance(node, ast.Starred) else node
+    return inner.value if isinstance(inner, ast.Subscript) else inner
+
+
 def _holds_layers(program: Program, value: ast.expr | None) -> bool:
     """Tell whether a container is written with calls that make layers or parameters."""
     parts = _elements(value) if value is not None else []
@@ -125,7 +131,7 @@ def _is_registered(program: Program, owner: Class, attribute: str, local: str) -
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in {"add_module", "register_module", "register_parameter", "setattr"}:
             return True
-        given = [ast.unparse(one.value if isinstance(one, ast.Starred) else one) for one in node.args]
+        given = [ast.unparse(_whole(one)) for one in node.args]
         if name in _REGISTERING and (f"self.{attribute}" in given or (local and local in given)):
             return True
     return False

@@ -132,14 +132,16 @@ def _is_harmless(program: Program, node: ast.AST, made: ast.Assign) -> bool:
         return False
     once = not program.loops(node) and (function := program.function(node)) is not None and function.name == "__init__"
     begins = once or (program.function(node) is None and not program.loops(node))
-    return outer.attr in {"eval", "requires_grad_", "train", "to"} or (outer.attr in {"load_state_dict", "parameters"} and begins)
+    return outer.attr in {"eval", "requires_grad_", "train", "to"} or (
+        outer.attr in {"load_state_dict", "parameters"} and begins
+    )
 
 
 # --- two players ---
 
 
 def _judged(program: Program, event: Event) -> list[tuple[ast.Call, str, bool]]:
-    """Return the losses at which a backward pass begins: each with its targets of 0 or 1, and whether it judges fakes."""
+    """Return the losses at which a pass begins: each with its targets of 0 or 1, and whether it judges fakes."""
     found: list[tuple[ast.Call, str, bool]] = []
     for term in terms(program, event.value):
         for one in term.factors:
@@ -207,7 +209,11 @@ def _from_model(program: Program, value: Value, depth: int) -> bool:
         return False
     if isinstance(node, ast.Name):
         bound = program.bound(node)
-        return bound is not None and bound.value is not None and _from_model(program, Value(bound.value, value.frame), depth + 1)
+        return (
+            bound is not None
+            and bound.value is not None
+            and _from_model(program, Value(bound.value, value.frame), depth + 1)
+        )
     if isinstance(node, ast.Call):
         if modules(program, Value(node.func, value.frame)) is not None:
             return True
@@ -242,7 +248,9 @@ def _helps(program: Program) -> Iterator[Spot]:
         for event, found in passes:
             if len(found) == 1 and found[0][2] and len(set(judge)) == 1 and found[0][1] == judge[0]:
                 if _steps_generator(program, one.own("step"), event, one.events):
-                    yield spot(found[0][0], event.node, program.statement(found[0][0]), text=shown(found[0][0]), label=judge[0])
+                    yield spot(
+                        found[0][0], event.node, program.statement(found[0][0]), text=shown(found[0][0]), label=judge[0]
+                    )
 
 
 def _single(passes: list[tuple[Event, list[tuple[ast.Call, str, bool]]]]) -> list[str]:

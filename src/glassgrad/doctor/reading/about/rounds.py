@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import modules, optimizer, setting, trained_by
-from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.flow import Value, flow, frames_of
 from glassgrad.doctor.reading.iterations import Event, Iteration, iterations, rounds, trainings
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant, number
@@ -97,7 +97,11 @@ def _length(program: Program, schedule: Value) -> float | None:
     if name == "MultiStepLR":
         steps = argument(call, "milestones", 1)
         end = flow(program).end(Value(steps, schedule.frame)) if steps is not None else None
-        sizes = [setting(program, one) for one in end.node.elts] if end and isinstance(end.node, ast.List | ast.Tuple) else []
+        sizes = (
+            [setting(program, one) for one in end.node.elts]
+            if end and isinstance(end.node, ast.List | ast.Tuple)
+            else []
+        )
         known = [one for one in sizes if one is not None]
         return min(known) if known and len(known) == len(sizes) else None
     return None
@@ -139,7 +143,7 @@ def _name_of(program: Program, value: Value | None) -> str:
 @reads("schedule never stepped")
 def _never(program: Program) -> Iterator[Spot]:
     """Find a schedule that nothing steps, in a script that trains."""
-    stepped = [one for one in program.calls_of(".step")]
+    stepped = list(program.calls_of(".step"))
     for call in program.calls:
         statement = program.parents.get(call)
         full = program.names.full(call.func)
@@ -169,8 +173,17 @@ def per_epoch(program: Program) -> Iterator[Spot]:
             schedule = flow(program).end(event.value)
             call = schedule.node if schedule is not None else None
             given = argument(call, "T_max", 1) if isinstance(call, ast.Call) else None
-            end = flow(program).end(given) if given is not None and _name_of(program, schedule) == "CosineAnnealingLR" else None
-            if end is not None and inner and call is not None and re.search(r"len\(\w*(loader|dl|batches)\w*\)", ast.unparse(end.node)):
+            end = (
+                flow(program).end(given)
+                if given is not None and _name_of(program, schedule) == "CosineAnnealingLR"
+                else None
+            )
+            if (
+                end is not None
+                and inner
+                and call is not None
+                and re.search(r"len\(\w*(loader|dl|batches)\w*\)", ast.unparse(end.node))
+            ):
                 yield spot(event.node, call, schedule=shown(call))
 
 
@@ -217,9 +230,12 @@ def _folds(program: Program) -> Iterator[Spot]:
             for have in mine or []:
                 held = modules(program, have)
                 inside = any(node is have.node for node in ast.walk(one.node)) or _entered_within(have, one.node)
-                anew = re.search(r"reset_parameters|load_state_dict|deepcopy|apply\(|init_weights", ast.unparse(one.node))
+                anew = re.search(
+                    r"reset_parameters|load_state_dict|deepcopy|apply\(|init_weights", ast.unparse(one.node)
+                )
                 if held and not inside and not anew:
-                    yield spot(have.node, one.node, *event.chain[:1], loop=shown(one.node.iter, 40))
+                    place = [frame.call for frame in frames_of(have.frame)][-1:] or [have.node]
+                    yield spot(place[0], one.node, *event.chain[:1], loop=shown(one.node.iter, 40))
                     return
 
 
@@ -282,13 +298,17 @@ def _assigns(node: ast.Assign, best: ast.expr, value: ast.expr) -> bool:
     pairs = [(target, given)]
     if isinstance(target, ast.Tuple) and isinstance(given, ast.Tuple) and len(target.elts) == len(given.elts):
         pairs = list(zip(target.elts, given.elts, strict=True))
-    return any(ast.unparse(one) == ast.unparse(best) and ast.unparse(other) == ast.unparse(value) for one, other in pairs)
+    return any(
+        ast.unparse(one) == ast.unparse(best) and ast.unparse(other) == ast.unparse(value) for one, other in pairs
+    )
 
 
 def _begin(program: Program, best: ast.expr) -> float | None:
     """Return the number with which the best value begins."""
     if isinstance(best, ast.Name):
-        found = [one.value for one in program.bindings(program.scope(best), best.id) if not program.loops(one.statement)]
+        found = [
+            one.value for one in program.bindings(program.scope(best), best.id) if not program.loops(one.statement)
+        ]
     elif isinstance(best, ast.Attribute):
         found = [one.value for one in program.attribute(program.owner(best), best.attr) if one.path == ()][:1]
     else:
@@ -319,7 +339,9 @@ def _patience(program: Program) -> Iterator[Spot]:
         within = _repeated(program, node)
         if not _WAITED.search(name) or branch is None or not within:
             continue
-        better = branch.body if not any(one is node for part in branch.body for one in ast.walk(part)) else branch.orelse
+        better = (
+            branch.body if not any(one is node for part in branch.body for one in ast.walk(part)) else branch.orelse
+        )
         other = [one for part in better for one in ast.walk(part) if isinstance(one, ast.Assign)]
         keeps = any("best" in ast.unparse(target) for one in other for target in one.targets)
         ends = any(isinstance(one, ast.Compare) and name in ast.unparse(one) for one in program.nodes)

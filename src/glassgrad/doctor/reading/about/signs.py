@@ -73,7 +73,9 @@ def _is_number(one: Term) -> bool:
 def _raised(program: Program, one: Term, alone: bool) -> str:
     """Return what a step lowers though it is to be raised; empty if the sign of a term is right or unknown."""
     likely = [it for it in one.factors if _is_likely(program, it)]
-    gains = [it for it in one.factors if it not in likely and _is_gain(program, it)] or list(filter(_GAIN.search, one.names))
+    gains = [it for it in one.factors if it not in likely and _is_gain(program, it)] or list(
+        filter(_GAIN.search, one.names)
+    )
     if one.sign > 0 and len(likely) == 1 and len(one.factors) == 2 and gains:
         return "the logarithm of a probability times a gain is to rise"
     if one.sign > 0 and alone and len(one.factors) == 1:
@@ -177,7 +179,8 @@ def _is_weight(program: Program, value: Value) -> bool:
 def _entropy(program: Program) -> Iterator[Spot]:
     for event, found in _losses_of(program):
         policy = any(
-            one.sign < 0 and any(_is_likely(program, it) or _called(program, it) in {"min", "minimum"} for it in one.factors)
+            one.sign < 0
+            and any(_is_likely(program, it) or _called(program, it) in {"min", "minimum"} for it in one.factors)
             for one in found
         )
         for one in found:
@@ -259,7 +262,7 @@ def _unequal(program: Program) -> Iterator[Spot]:
         if parts is None:
             continue
         summed = all("sum" in "".join(one.reductions) and not one.scaled and len(one.factors) < 3 for one in parts[1:])
-        kept = [(one, it) for one in found for it in one.factors if (it_loss := _averaged(program, it)) is not None]
+        kept = [(one, it) for one in found for it in one.factors if _averaged(program, it) is not None]
         for one, it in kept:
             if summed and not one.scaled and len(one.factors) == 1 and not set(one.reductions) & {"sum", "sum("}:
                 divergence = program.statement(parts[1].factors[0].node)
@@ -345,7 +348,7 @@ def _follows(program: Program) -> Iterator[Spot]:
 
 
 def _source(program: Program, follower: str, node: ast.AST) -> str:
-    """Return what a loop takes a variable from, as `target` of `for p, t in zip(net.parameters(), target.parameters())`."""
+    """Return what a loop takes a variable from, as `target.parameters()` in a loop over `zip`."""
     names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == follower]
     return " ".join(ast.unparse(one.node) for name in names[:1] for one in flow(program).ends(name))
 
@@ -392,8 +395,11 @@ def _share(program: Program, value: ast.expr, held: str) -> float | None:
 
 @reads("noise level of a single step")
 def _single_step(program: Program) -> Iterator[Spot]:
-    """Find `sqrt(alpha) * x + sqrt(1 - alpha) * noise` with alpha = 1 - beta of one step, in a script with a product."""
-    if not any(last(program.names.full(one.func)) == "cumprod" or getattr(one.func, "attr", "") == "cumprod" for one in program.calls):
+    """Find `sqrt(a) * x + sqrt(1 - a) * noise` with a = 1 - beta of one step, in a script with a product of all."""
+    if not any(
+        last(program.names.full(one.func)) == "cumprod" or getattr(one.func, "attr", "") == "cumprod"
+        for one in program.calls
+    ):
         return
     for node in program.nodes:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
@@ -415,7 +421,11 @@ def _noises(program: Program, node: ast.BinOp) -> list[Value]:
 def _root(program: Program, side: ast.expr) -> ast.expr | None:
     """Return what a root is taken of in a product."""
     for one in ast.walk(side):
-        if isinstance(one, ast.Call) and getattr(one.func, "attr", "") == "sqrt" and isinstance(one.func, ast.Attribute):
+        if (
+            isinstance(one, ast.Call)
+            and getattr(one.func, "attr", "") == "sqrt"
+            and isinstance(one.func, ast.Attribute)
+        ):
             return one.args[0] if one.args else one.func.value
     return None
 

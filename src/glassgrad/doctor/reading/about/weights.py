@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.actors import contains, modules, setting
+from glassgrad.doctor.reading.actors import modules, parts, setting
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
@@ -113,7 +113,12 @@ def _apart(program: Program) -> Iterator[Spot]:
 def _is_tie(node: ast.Assign) -> bool:
     target, value = node.targets[0], node.value
     both = isinstance(target, ast.Attribute) and isinstance(value, ast.Attribute)
-    return both and isinstance(target, ast.Attribute) and isinstance(value, ast.Attribute) and target.attr == value.attr == "weight"
+    return (
+        both
+        and isinstance(target, ast.Attribute)
+        and isinstance(value, ast.Attribute)
+        and target.attr == value.attr == "weight"
+    )
 
 
 def _is_before(program: Program, node: ast.AST, tie: ast.AST) -> bool:
@@ -145,15 +150,17 @@ def _frozen_norms(program: Program) -> Iterator[Spot]:
         if found is None or len(found) != 1:
             continue
         known = layer(program, part)
-        parts = kinds(program, known) if known is not None else None
-        if not parts or not parts & NORMS:
+        layers = kinds(program, known) if known is not None else None
+        if not layers or not layers & NORMS:
             continue
         resting = [one for one in program.calls_of(".eval") if _is_part(program, one, found[0].made)]
         for one in trainings(program):
             for event in [*_around(program, one.node), *one.of("train")]:
                 held = modules(program, event.value) if hasattr(event, "value") else None
-                whole = held is not None and any(contains(it.made, found[0].made) and it.made != found[0].made for it in held)
-                if whole and not resting:
+                whole = held is not None and any(
+                    found[0].made != it.made and found[0].made in parts(program, it.made) for it in held
+                )
+                if whole and not resting and event.node.lineno > loop.lineno:
                     yield spot(event.node, loop, text=shown(event.node), part=shown(part))
                     return
 
@@ -161,7 +168,11 @@ def _frozen_norms(program: Program) -> Iterator[Spot]:
 def _around(program: Program, node: ast.AST) -> list:  # type: ignore[type-arg]
     from glassgrad.doctor.reading.iterations import iterations
 
-    outer = [one for one in iterations(program) if any(inner is node for inner in ast.walk(one.node)) and one.node is not node]
+    outer = [
+        one
+        for one in iterations(program)
+        if any(inner is node for inner in ast.walk(one.node)) and one.node is not node
+    ]
     return [event for one in outer for event in one.of("train")]
 
 
@@ -186,9 +197,12 @@ def _compared(program: Program) -> Iterator[Spot]:
     """Find `p.requires_grad == False` on a line of its own."""
     for node in program.nodes:
         value = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq) and isinstance(value.left, ast.Attribute):
-            if value.left.attr in {"requires_grad", "training", "grad", "weight", "bias"}:
-                yield spot(value, text=shown(value), remedy=shown(value).replace("==", "=", 1))
+        if (
+            isinstance(value, ast.Compare)
+            and isinstance(value.ops[0], ast.Eq)
+            and isinstance(value.left, ast.Attribute)
+        ) and value.left.attr in {"requires_grad", "training", "grad", "weight", "bias"}:
+            yield spot(value, text=shown(value), remedy=shown(value).replace("==", "=", 1))
 
 
 @reads("parameters used up")
@@ -247,7 +261,11 @@ def _in_place(program: Program) -> Iterator[Spot]:
             if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == names[0]:
                 continue
             kept = {names[0], *_other_names(forward, names[0])} if forward is not None else set()
-            later = [node for node in ast.walk(forward) if _adds(node, kept) and getattr(node, "lineno", 0) >= call.lineno] if forward is not None else []
+            later = (
+                [node for node in ast.walk(forward) if _adds(node, kept) and getattr(node, "lineno", 0) >= call.lineno]
+                if forward is not None
+                else []
+            )
             if later:
                 yield spot(call, program.statement(later[0]), text=shown(call), name=names[0])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from glassgrad.doctor.reading.flow import EACH, Value, flow, frames_of
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.program import Class, Program, argument, constant
+from glassgrad.doctor.reading.program import Class, Program, argument, constant, number
 
 _SAME = named("to cuda cpu eval train double float half bfloat16 requires_grad_ apply contiguous share_memory compile")
 _WRAPPERS = named("DataParallel DistributedDataParallel compile FullyShardedDataParallel")
@@ -196,8 +196,7 @@ def setting(program: Program, value: Value | ast.expr | None, depth: int = 0) ->
         return None
     node = one.node
     if isinstance(node, ast.Constant):
-        known = isinstance(node.value, int | float) and not isinstance(node.value, bool) and not one.path
-        return float(node.value) if known else None
+        return number(node) if not one.path else None
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = setting(program, Value(node.operand, one.frame), depth + 1)
         return None if inner is None else -inner

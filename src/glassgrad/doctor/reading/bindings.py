@@ -114,7 +114,7 @@ def _all_stored(program: Program) -> dict[str, list[tuple[ast.AST, ast.expr]]]:
     for node in program.nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             found[ast.unparse(node.targets[0].value)].append((node, node.value))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
-            if node.func.attr in _KEPT:
-                found[ast.unparse(node.func.value)].append((node, node.args[0]))
+        elif isinstance(node, ast.Call) and len(node.args) == 1 and getattr(node.func, "attr", "") in _KEPT:
+            assert isinstance(node.func, ast.Attribute)
+            found[ast.unparse(node.func.value)].append((node, node.args[0]))
     return found

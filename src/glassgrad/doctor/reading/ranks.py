@@ -6,7 +6,7 @@ import ast
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given
 from glassgrad.doctor.reading.values import layer
 
 _MADE = frozenset({"randn", "rand", "zeros", "ones", "empty", "full", "randint", "normal", "uniform"})
@@ -20,6 +20,7 @@ _REDUCING = named("sum mean amax amin prod std var norm logsumexp any all argmax
 _DRAWN = {"uniform": 2, "normal": 2, "integers": 2, "standard_normal": 0, "random": 0, "permutation": 0, "choice": 1}
 """Methods of generators of random numbers, with the place of the size among their arguments."""
 _LIBRARIES = "torch.", "numpy."
+_DEEPEST = 16
 
 
 def rank(program: Program, node: ast.expr | None, depth: int = 0) -> int | None:
@@ -32,7 +33,7 @@ def rank(program: Program, node: ast.expr | None, depth: int = 0) -> int | None:
 
 
 def _rank(program: Program, node: ast.expr | None, depth: int) -> int | None:
-    if node is None or depth > DEEPEST:
+    if node is None or depth > _DEEPEST:
         return None
     if isinstance(node, ast.Constant):
         return 0 if isinstance(node.value, int | float) else None
@@ -158,7 +159,7 @@ def _reduced(call: ast.Call, axes: int | None, place: int) -> int | None:
 
 def is_column(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Tell whether a value is the output of a linear layer with one unit, of shape (N, 1)."""
-    if node is None or depth > DEEPEST:
+    if node is None or depth > _DEEPEST:
         return False
     if isinstance(node, ast.Name):
         bound = program.bound(node)
@@ -202,7 +203,7 @@ def _one(call: ast.Call) -> bool:
 
 def shape(program: Program, node: ast.expr | None, depth: int = 0) -> tuple[int, ...] | None:
     """Return the shape of an array that the source makes with written sizes; None if it is unknown."""
-    if node is None or depth > DEEPEST:
+    if node is None or depth > _DEEPEST:
         return None
     if isinstance(node, ast.Name):
         bound = program.bound(node)

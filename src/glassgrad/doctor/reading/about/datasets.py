@@ -12,6 +12,7 @@ from glassgrad.doctor.reading.values import ELEMENTWISE, losses
 
 _HELD_OUT = re.compile(r"(^|_)(val|valid|validation|test|eval|dev)(_|\d|$)", re.IGNORECASE)
 _TRAIN = re.compile(r"(^|_)(train|training)(_|\d|$)", re.IGNORECASE)
+_ADDING = frozenset({"append", "extend", "insert", "update", "setdefault", "add"})
 _EVALUATES = re.compile(r"^_?(eval|evaluate|validate|validation|test|score|accuracy)", re.IGNORECASE)
 
 
@@ -106,9 +107,9 @@ def _shared_default(program: Program) -> Iterator[Spot]:
 
 def _is_changed(function: ast.AST, name: str) -> bool:
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == name:
-            if node.func.attr in {"append", "extend", "insert", "update", "setdefault", "add"}:
-                return True
+        called = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        if called is not None and called.attr in _ADDING and ast.unparse(called.value) == name:
+            return True
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return False
     return False

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant
@@ -121,12 +122,49 @@ def _favoured(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = last(program.names.full(call.func))
         given = argument(call, "weight", 0 if name == "CrossEntropyLoss" else 2) if "ross" in name else None
-        bound = program.bound(given) if isinstance(given, ast.Name) else None
-        value = bound.value if bound is not None and bound.item is None else given
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+        for value in _weights_of(program, given) if given is not None else ():
+            if _is_share(program, value):
+                count = shown(value.left)
+                near = program.function(value) is program.function(call)
+                first, second = (value, call) if near else (call, value)
+                yield spot(first, second, program.statement(call), text=shown(value), remedy=f"weight=total / {count}")
+                break
+        positive = argument(call, "pos_weight") if "BCEWithLogits" in name or name.endswith("with_logits") else None
+        for value in _weights_of(program, positive) if positive is not None else ():
             above, below = ast.unparse(value.left), ast.unparse(value.right)
-            if below in {f"{above}.sum()", f"sum({above})", f"len({above})"} and _COUNTS.search(above):
-                yield spot(value, call, text=shown(value), remedy=f"weight={above}.sum() / (len({above}) * {above})")
+            if re.search(r"(^|_|\b)pos", above) and re.search(r"(^|_|\b)neg", below) and "neg" not in above:
+                yield spot(
+                    value, call, program.statement(call), text=shown(value), remedy=f"pos_weight={below} / {above}"
+                )
+
+
+def _weights_of(program: Program, given: ast.expr) -> Iterator[ast.BinOp]:
+    """Yield the divisions that make the numbers of an argument."""
+    waiting, seen = [Value(given)], 0
+    while waiting and seen < 12:
+        seen += 1
+        for one in flow(program).ends(waiting.pop()):
+            node = one.node
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                yield node
+            elif isinstance(node, ast.Call) and (node.args or isinstance(node.func, ast.Attribute)):
+                method = isinstance(node.func, ast.Attribute) and not program.names.full(node.func)
+                inner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[:1]
+                waiting += [Value(part, one.frame) for part in (inner if isinstance(inner, list) else [inner])]
+            elif isinstance(node, ast.List | ast.Tuple):
+                waiting += [Value(part, one.frame) for part in node.elts]
+
+
+def _is_share(program: Program, value: ast.BinOp) -> bool:
+    """Tell whether a division is that of counts of classes by their sum, or by the number of examples."""
+    above, below = ast.unparse(value.left), ast.unparse(value.right)
+    whole = below in {f"{above}.sum()", f"sum({above})", f"len({above})"}
+    root: ast.expr = value.left
+    while isinstance(root, ast.Subscript | ast.Attribute | ast.Call):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    ends = [ast.unparse(one.node) for one in flow(program).ends(root)]
+    counted = any(re.search(r"Counter\(|bincount\(|value_counts\(", end) for end in ends)
+    return (whole and bool(_COUNTS.search(above))) or (counted and bool(re.match(r"(len|sum)\(|.*\.sum\(\)$", below)))
 
 
 @reads("sample without a gradient")

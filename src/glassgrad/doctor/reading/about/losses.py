@@ -225,6 +225,7 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
                 and operand is not None
                 and _of_a_batch(program, operand)
                 and not _of_one(program, call, operand)
+                and not _attends(program, call)
             ):
                 yield spot(call, program.statement(call), text=shown(call))
         elif library_name(program, call) in {"Softmax", "LogSoftmax"}:
@@ -232,6 +233,13 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
             outer = program.parents.get(call)
             if along == 0 and isinstance(outer, ast.Call) and library_name(program, outer) == "Sequential":
                 yield spot(call, outer, text=shown(call))
+
+
+def _attends(program: Program, call: ast.Call) -> bool:
+    """Tell whether a softmax is that of attention, whose first axis may be that of places."""
+    function, owner = program.function(call), program.owner(call)
+    names = [getattr(function, "name", ""), owner.node.name if owner is not None else ""]
+    return any(re.search(r"attent|attend", name, re.IGNORECASE) for name in names)
 
 
 _ONE = re.compile(r"^(s|state|obs|observation)$", re.IGNORECASE)

@@ -42,9 +42,9 @@ def _reversed_before(program: Program, loop: ast.For) -> bool:
     for node in ast.walk(around):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "reverse" and node.lineno < loop.lineno:
             return True
-        if isinstance(node, ast.Assign) and {ast.unparse(one) for one in node.targets} & names:
-            if re.search(r"revers|\[::-1\]|flip", ast.unparse(node.value)):
-                return True
+        mine = isinstance(node, ast.Assign) and {ast.unparse(one) for one in node.targets} & names
+        if mine and isinstance(node, ast.Assign) and re.search(r"revers|\[::-1\]|flip", ast.unparse(node.value)):
+            return True
     return False
 
 
@@ -246,11 +246,10 @@ def _helps(program: Program) -> Iterator[Spot]:
         judge = [label for found in pairs for _, label, fake in found if fake]
         judge += _single(passes)
         for event, found in passes:
-            if len(found) == 1 and found[0][2] and len(set(judge)) == 1 and found[0][1] == judge[0]:
-                if _steps_generator(program, one.own("step"), event, one.events):
-                    yield spot(
-                        found[0][0], event.node, program.statement(found[0][0]), text=shown(found[0][0]), label=judge[0]
-                    )
+            same = len(found) == 1 and found[0][2] and len(set(judge)) == 1 and found[0][1] == judge[0]
+            if same and _steps_generator(program, one.own("step"), event, one.events):
+                call = found[0][0]
+                yield spot(call, event.node, program.statement(call), text=shown(call), label=judge[0])
 
 
 def _single(passes: list[tuple[Event, list[tuple[ast.Call, str, bool]]]]) -> list[str]:

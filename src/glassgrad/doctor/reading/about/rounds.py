@@ -234,7 +234,8 @@ def _folds(program: Program) -> Iterator[Spot]:
                     r"reset_parameters|load_state_dict|deepcopy|apply\(|init_weights", ast.unparse(one.node)
                 )
                 if held and not inside and not anew:
-                    place = [frame.call for frame in frames_of(have.frame)][-1:] or [have.node]
+                    place: list[ast.expr] = [frame.call for frame in frames_of(have.frame)]
+                    place = place[-1:] or [have.node]
                     yield spot(place[0], one.node, *event.chain[:1], loop=shown(one.node.iter, 40))
                     return
 

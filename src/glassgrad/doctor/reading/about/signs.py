@@ -73,9 +73,7 @@ def _is_number(one: Term) -> bool:
 def _raised(program: Program, one: Term, alone: bool) -> str:
     """Return what a step lowers though it is to be raised; empty if the sign of a term is right or unknown."""
     likely = [it for it in one.factors if _is_likely(program, it)]
-    gains = [it for it in one.factors if it not in likely and _is_gain(program, it)] or list(
-        filter(_GAIN.search, one.names)
-    )
+    gains = any(it not in likely and _is_gain(program, it) for it in one.factors) or any(map(_GAIN.search, one.names))
     if one.sign > 0 and len(likely) == 1 and len(one.factors) == 2 and gains:
         return "the logarithm of a probability times a gain is to rise"
     if one.sign > 0 and alone and len(one.factors) == 1:
@@ -132,7 +130,7 @@ def _is_gain(program: Program, value: Value) -> bool:
         return any(_GAIN.search(word) for word in re.findall(r"\w+", ast.unparse(node)))
     around = program.statement(node)
     target = around.targets[0] if isinstance(around, ast.Assign) else None
-    return isinstance(target, ast.Name) and around is not None and bool(_GAIN.search(target.id))
+    return isinstance(target, ast.Name) and bool(_GAIN.search(target.id))
 
 
 def _is_surrogate(program: Program, value: Value) -> bool:

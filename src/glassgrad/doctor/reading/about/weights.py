@@ -64,12 +64,22 @@ def zero_matrices(program: Program) -> Iterator[Spot]:
             if end is not None and isinstance(end.node, ast.Call) and _is_constant(program, end.node):
                 found.append((node, end))
     made = {end for _, end in found}
-    if len(made) > 1:
+    products = [node for node, _ in found]
+    if len(made) > 1 and any(_feeds(program, node, products, 0) for node in products):
         found.sort(key=lambda pair: (pair[1].frame.call if pair[1].frame is not None else pair[1].node).lineno)
         first = found[0][1]
         places = [frame.call for _, end in found for frame in ([end.frame] if end.frame is not None else [])]
         also = [program.statement(end.node) for _, end in found]
         yield spot(places[0] if places else first.node, *places, *also, text=shown(first.node))
+
+
+def _feeds(program: Program, node: ast.expr, products: list[ast.expr], depth: int) -> bool:
+    """Tell whether the left side of a product is made of another product."""
+    left = node.left if isinstance(node, ast.BinOp) else node
+    inner = [one for one in ast.walk(left) if one in products and one is not node]
+    names = [one for one in ast.walk(left) if isinstance(one, ast.Name)] if depth < 4 else []
+    ends = [end.node for name in names for end in flow(program).ends(name)]
+    return bool(inner) or any(one in products or _feeds(program, one, products, depth + 1) for one in ends)
 
 
 def _is_constant(program: Program, call: ast.Call) -> bool:
@@ -105,9 +115,9 @@ def _apart(program: Program) -> Iterator[Spot]:
         if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or target.attr != "weight":
             continue
         made = node.value if isinstance(node.value, ast.Call) else None
-        if made is not None and library_name(program, made) == "Parameter" and not _is_before(program, node, ties[0]):
-            if _over_modules(program, target.value):
-                yield spot(node, ties[0], text=shown(node), tie=shown(ties[0]))
+        new = made is not None and library_name(program, made) == "Parameter"
+        if new and not _is_before(program, node, ties[0]) and _over_modules(program, target.value):
+            yield spot(node, ties[0], text=shown(node), tie=shown(ties[0]))
 
 
 def _is_tie(node: ast.Assign) -> bool:
@@ -216,6 +226,7 @@ def _used_up(program: Program) -> Iterator[Spot]:
         if isinstance(value, ast.Call):
             name = getattr(value.func, "attr", getattr(value.func, "id", ""))
             makes = name == "parameters" or (name == "filter" and "parameters" in ast.unparse(value))
+            makes = makes and flow(program).callee(value) is None  # a method of the script may return a list
         if not makes:
             continue
         uses = _consumers(program, node, node.targets[0].id)

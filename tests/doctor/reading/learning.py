@@ -31,6 +31,21 @@ CASES = (
         (("judge(fake.detach()), torch.ones_like", "judge(fake), torch.ones_like"),),
     ),
     Case(
+        "gradients of another loss",
+        _PLAYERS
+        + """
+    d_opt.zero_grad()
+    g_opt.zero_grad()
+    d_loss = bce(judge(real), ones) + bce(judge(fake), zeros)
+    d_loss.backward(retain_graph=True, create_graph=False)  #!
+    d_opt.step()
+    g_loss = bce(judge(fake), ones)
+    g_loss.backward()
+    g_opt.step()
+""",
+        (("bce(judge(fake), zeros)", "bce(judge(fake.detach()), zeros)"),),
+    ),
+    Case(
         "optimizer of another model",
         """
 def make():

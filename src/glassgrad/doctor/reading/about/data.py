@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.calls import makes_model
 from glassgrad.doctor.reading.about.datasets import trained_on
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Loop, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import library_name
+from glassgrad.doctor.reading.values import layer, library_name, losses
 
 _HELD_OUT = re.compile(r"(^|_)(val|valid|validation|test|eval|dev|held)(_|\d|$|set|loader|data|ds|dl)", re.IGNORECASE)
 _TRAIN = re.compile(r"(^|_)(train|training)(_|\d|$|set|loader|data|ds|dl)", re.IGNORECASE)
@@ -77,6 +78,7 @@ def _apart(program: Program) -> Iterator[Spot]:
     yield from _shuffled_alone(program)
     yield from _permuted_alone(program)
     yield from _zipped(program)
+    yield from _drawn_apart(program)
 
 
 def _shuffled_alone(program: Program) -> Iterator[Spot]:
@@ -131,6 +133,56 @@ def _redrawn(program: Program, partner: str, name: str, line: int) -> bool:
         if bound.line > line and name in used:
             return True
     return False
+
+
+def _drawn_apart(program: Program) -> Iterator[Spot]:
+    """Find a loss of `model(x[rows])` and `y[others]`, whose rows are drawn apart."""
+    for one in losses(program):
+        outputs = _rows(program, one.input, 0)
+        targets = _rows(program, one.target, 0) if one.target is not None else None
+        if outputs is None or targets is None:
+            continue
+        drawn = [flow(program).end(_whole(rows)) for rows in (outputs, targets)]
+        calls = [it.node for it in drawn if it is not None and isinstance(it.node, ast.Call)]
+        if len(calls) == 2 and calls[0] is not calls[1] and all(_is_order(program, it) for it in calls):
+            first, second = (shown(it, 30) for it in calls)
+            what = f"the inputs take the rows of {first} in {shown(outputs, 20)}, and the targets those of {second}"
+            yield spot(one.call, *calls, program.statement(one.call), what=what)
+
+
+def _whole(rows: ast.expr) -> ast.expr:
+    """Return what `rows` is a part of: `order` of `order[i : i + n]`."""
+    return rows.value if isinstance(rows, ast.Subscript) else rows
+
+
+def _rows(program: Program, node: ast.expr, depth: int) -> ast.expr | None:
+    """Return the index of the only indexed variable in a value, looking through names, models and methods."""
+    if depth > 6:
+        return None
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        known = bound is not None and bound.value is not None and bound.item is None
+        return (
+            _rows(program, bound.value, depth + 1) if known and bound is not None and bound.value is not None else None
+        )
+    if isinstance(node, ast.Subscript):
+        return (
+            node.slice
+            if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name | ast.Subscript | ast.Call)
+            else None
+        )
+    if isinstance(node, ast.Call):
+        if layer(program, node.func) is not None:
+            return _rows(program, node.args[0], depth + 1) if node.args else None
+        return _rows(program, node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else None
+    return None
+
+
+def _is_order(program: Program, call: ast.Call) -> bool:
+    full = program.names.full(call.func)
+    return full in _ORDERS | {"torch.randint", "numpy.random.choice", "numpy.random.randint"} or (
+        getattr(call.func, "attr", "") in {"permutation", "choice", "integers"} and not full
+    )
 
 
 def _zipped(program: Program) -> Iterator[Spot]:

@@ -213,6 +213,51 @@ def exchanged(program: Program) -> Iterator[Spot]:
             yield spot(one.call, given=shown(one.input, 30), output=shown(one.target, 30), remedy=remedy)
 
 
+@reads("gradients of another loss")
+def _mixed(program: Program) -> Iterator[Spot]:
+    """Find a step that uses the gradients of an earlier loss too, whose own step another optimizer has taken."""
+    for one in trainings(program):
+        places = list(one.events)
+        if not one.is_known or not all(event.sure and not event.loops for event in places):
+            continue
+        for event in one.own("step"):
+            made = optimizer(program, event.value)
+            mine = trained_by(program, made) if made is not None else None
+            if made is None or not mine:
+                continue
+            begin = _cleared_at(program, places, event, mine)
+            if begin is None:
+                continue
+            between = places[begin : places.index(event)]
+            passes = [it for it in between if it.kind == "backward" and _reaches(program, it, mine)]
+            others = [it for it in between if it.kind == "step" and optimizer(program, it.value) != made]
+            if len(passes) > 1 and any(_between(places, passes[0], it, passes[-1]) for it in others):
+                yield spot(
+                    passes[0].node, event.node, made.node, step=shown(event.node), loss=shown(passes[0].value.node)
+                )
+                break
+
+
+def _between(places: list[Event], first: Event, middle: Event, last: Event) -> bool:
+    return places.index(first) < places.index(middle) < places.index(last)
+
+
+def _cleared_at(program: Program, places: list[Event], step: Event, mine: list[Value]) -> int | None:
+    """Return the place of the last event before a step that clears the gradients of its weights."""
+    found: int | None = None
+    for at, event in enumerate(places[: places.index(step)]):
+        if event.kind != "zero":
+            continue
+        made = optimizer(program, event.value)
+        held = modules(program, event.value) if made is None else None
+        known = trained_by(program, made) if made is not None else [it.made for it in held] if held else None
+        if known is None:
+            return None
+        if any(related(it, have) for it in known for have in mine):
+            found = at
+    return found
+
+
 # --- who clears them ---
 
 

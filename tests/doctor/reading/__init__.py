@@ -2,6 +2,37 @@
 
 from __future__ import annotations
 
-from tests.doctor.reading import calls, data, formulas, losses, modules, slips, tensors
+from tests.doctor.reading import (
+    calls,
+    data,
+    formulas,
+    learning,
+    losses,
+    measures,
+    modules,
+    players,
+    rounds,
+    sequences,
+    signs,
+    slips,
+    tensors,
+    weights,
+)
 
-CASES = (*modules.CASES, *losses.CASES, *calls.CASES, *data.CASES, *tensors.CASES, *slips.CASES, *formulas.CASES)
+_FILES = (
+    modules,
+    losses,
+    calls,
+    data,
+    tensors,
+    slips,
+    formulas,
+    learning,
+    rounds,
+    signs,
+    sequences,
+    players,
+    weights,
+    measures,
+)
+CASES = tuple(case for one in _FILES for case in one.CASES)

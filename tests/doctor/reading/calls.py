@@ -137,7 +137,10 @@ for epoch in range(9):
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
 """,
-        (("    schedule.step()\n", ""),),
+        (
+            ("    schedule.step()\n", ""),
+            ("        optimizer.step()\n", "        optimizer.step()\n    schedule.step()\n"),
+        ),
     ),
     Case(
         "schedule stepped for each batch",

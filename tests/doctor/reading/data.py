@@ -8,6 +8,17 @@ _IMPORT = "from torch.utils.data import DataLoader\n"
 
 CASES = (
     Case(
+        "pairs shuffled apart",
+        """
+model = nn.Linear(4, 3)
+for step in range(9):
+    rows, others = torch.randperm(len(x)), torch.randperm(len(y))
+    scores = model(x[rows[:8]])
+    loss = F.cross_entropy(scores, y[others[:8]])  #!
+""",
+        (("y[others[:8]]", "y[rows[:8]]"),),
+    ),
+    Case(
         "augmented before the split",
         "from torch.utils.data import random_split\nsounds = augment(sounds)  #!\n"
         "train_set, val_set = random_split(sounds, [800, 200])\n",

@@ -18,6 +18,39 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 CASES = (
     Case(
+        "result thrown away",
+        """
+def update(v, state, target):
+    target.detach()  #!
+    return F.mse_loss(v(state), target)
+""",
+        (("    target.detach()", "    target = target.detach()"),),
+    ),
+    Case(
+        "weights kept by reference",
+        """
+best, kept = 1e9, None
+for epoch in range(9):
+    score = fit(model)
+    if score < best:
+        best, kept = score, None
+        kept = dict(model.state_dict())  #!
+model.load_state_dict(kept)
+""",
+        (("dict(model.state_dict())", "{name: one.clone() for name, one in model.state_dict().items()}"),),
+    ),
+    Case(
+        "moving average never updated",
+        """
+from torch.optim.swa_utils import AveragedModel
+model = nn.Linear(4, 3)
+average = AveragedModel(model)
+def accuracy(x, y):
+    return (average(x).argmax(1) == y).float().mean()  #!
+""",
+        (("def accuracy", "average.update_parameters(model)\ndef accuracy"),),
+    ),
+    Case(
         "result never used",
         _BLOCK
         + """

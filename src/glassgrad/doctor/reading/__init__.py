@@ -7,11 +7,16 @@ here imports NumPy, the engine or the script, so that a pre-commit hook starts f
 |---|---|
 | How are files, notebooks and folders read? | `source.py` |
 | Which library does a name come from? | `names.py` |
-| What do a variable, an attribute and a parameter hold? | `program.py` |
+| What do a variable, an attribute and a parameter hold? | `program.py`, `bindings.py` |
+| Where does a value come from, through calls, containers and loops? | `flow.py` |
+| Which module, which optimizer and which number is meant? | `actors.py` |
+| What does a backward pass reach, and what cuts it off? | `gradients.py` |
+| Which terms does a loss have, with which signs? | `terms.py` |
+| What does a mask mark? | `polarity.py` |
 | Which layer is called, and which op made a value? | `values.py`, `ranks.py` |
 | In which order does an iteration call zero_grad, backward and step? | `iterations.py` |
-| What is a rule, and where are its words? | `rule.py`, `errors/reading.toml`, `errors/reading_runs.toml` |
-| Which rules are there? | `table.py`, and the files named `about_` |
+| What is a rule, and where are its words? | `rule.py`, `errors/reading*.toml` |
+| Which rules are there? | `table.py`, and the folder `about` |
 | How does a comment silence a rule? | `silences.py` |
 | What does the command do, and what does it print? | `lint.py`, `listing.py` |
 | How do the remarks join the findings of a run? | `beside.py` |

@@ -10,8 +10,9 @@ import ast
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from glassgrad.doctor.reading.flow import Frame, Value, flow
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, constant
 from glassgrad.doctor.reading.values import layer
@@ -25,6 +26,7 @@ _EVENTFUL = re.compile(
 )
 """Names in functions that may hold an event."""
 _DEEPEST = 4
+Arm = tuple[ast.If, tuple[ast.expr, ...], bool]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Event:
         node: the call; `receiver` is the text of the object whose method it is.
         loops: the loops between the iteration and the event, the outermost first.
         sure: whether each iteration comes to it: it is under no condition.
-        chain: the calls that lead to it, the outermost first.
+        chain: the calls that lead to it, the outermost first; `frame` is the innermost as it was entered.
+        arms: the conditions around it, each with the calls that lead to it and whether it holds.
     """
 
     kind: str
@@ -46,6 +49,34 @@ class Event:
     loops: tuple[Loop, ...] = ()
     sure: bool = True
     chain: tuple[ast.expr, ...] = ()
+    frame: Frame | None = None
+    arms: tuple[Arm, ...] = ()
+
+    @property
+    def value(self) -> Value:
+        """What the event is about: the object whose method is called."""
+        function = self.node.func if isinstance(self.node, ast.Call) else self.node
+        return Value(function.value if isinstance(function, ast.Attribute) else function, self.frame)
+
+    def beside(self, other: Event) -> bool:
+        """Tell whether one round may come to both events."""
+        mine = {(node, chain): holds for node, chain, holds in self.arms}
+        return all(mine.get((node, chain), holds) is holds for node, chain, holds in other.arms)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the reading of an iteration came to a statement."""
+
+    loops: tuple[Loop, ...] = ()
+    sure: bool = True
+    chain: tuple[ast.expr, ...] = ()
+    frame: Frame | None = None
+    arms: tuple[Arm, ...] = ()
+
+    def into(self, node: ast.If, arm: bool) -> Way:
+        """Return the way into an arm of a condition."""
+        return replace(self, arms=(*self.arms, (node, self.chain, arm)))
 
 
 @dataclass(frozen=True)
@@ -94,98 +125,97 @@ class Reader:
         """Yield the loops of a script, and the functions with a step that it does not call."""
         for node in self._program.nodes:
             if isinstance(node, LOOPS):
-                yield Iteration(node, tuple(self._body(node.body, (), True, ())))
+                yield Iteration(node, tuple(self._body(node.body, Way())))
             elif isinstance(node, FUNCTIONS) and node.name not in self._called:
-                yield Iteration(node, tuple(self._body(node.body, (), True, ())), whole=False)
+                yield Iteration(node, tuple(self._body(node.body, Way())), whole=False)
 
     def events_of(self, body: Sequence[ast.stmt]) -> Iterator[Event]:
         """Yield the events of some statements."""
-        return self._body(body, (), True, ())
+        return self._body(body, Way())
 
-    def _body(
-        self, body: Sequence[ast.stmt], loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
-    ) -> Iterator[Event]:
+    def _body(self, body: Sequence[ast.stmt], way: Way) -> Iterator[Event]:
         for statement in body:
-            yield from self._statement(statement, loops, sure, chain)
+            yield from self._statement(statement, way)
+            if isinstance(statement, ast.If) and not statement.orelse and _leaves(statement.body):
+                way = way.into(statement, False)
 
-    def _statement(
-        self, node: ast.stmt, loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
-    ) -> Iterator[Event]:
+    def _statement(self, node: ast.stmt, way: Way) -> Iterator[Event]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return
         if isinstance(node, ast.For | ast.AsyncFor):
-            yield from self._expression(node.iter, loops, sure, chain)
-            yield from self._body(node.body, (*loops, node), sure, chain)
+            yield from self._expression(node.iter, way)
+            yield from self._body(node.body, replace(way, loops=(*way.loops, node)))
         elif isinstance(node, ast.While):
-            yield from self._body(node.body, (*loops, node), sure, chain)
+            yield from self._body(node.body, replace(way, loops=(*way.loops, node)))
         elif isinstance(node, ast.If):
-            yield from self._expression(node.test, loops, sure, chain)
-            yield from self._body([*node.body, *node.orelse], loops, False, chain)
+            yield from self._branches(node, way)
         elif isinstance(node, ast.With | ast.AsyncWith):
-            yield from self._body(node.body, loops, sure, chain)
+            yield from self._body(node.body, way)
         elif isinstance(node, ast.Try):
-            yield from self._body(node.body, loops, sure, chain)
+            yield from self._body(node.body, way)
             handled = [one for handler in node.handlers for one in handler.body]
-            yield from self._body([*handled, *node.orelse], loops, False, chain)
-            yield from self._body(node.finalbody, loops, sure, chain)
+            yield from self._body([*handled, *node.orelse], replace(way, sure=False))
+            yield from self._body(node.finalbody, way)
         elif isinstance(node, ast.Match):
             for case in node.cases:
-                yield from self._body(case.body, loops, False, chain)
+                yield from self._body(case.body, replace(way, sure=False))
         else:
-            yield from self._grads(node, loops, sure, chain)
-            yield from self._expression(node, loops, sure, chain)
+            yield from self._grads(node, way)
+            yield from self._expression(node, way)
 
-    def _grads(
-        self, node: ast.stmt, loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
-    ) -> Iterator[Event]:
+    def _branches(self, node: ast.If, way: Way) -> Iterator[Event]:
+        """Yield the events of the arms of a condition; of one only, if a call says which."""
+        yield from self._expression(node.test, way)
+        known = decided(self._program, node.test, way.frame)
+        for body, arm in ((node.body, True), (node.orelse, False)):
+            if known is None:
+                yield from self._body(body, replace(way.into(node, arm), sure=False))
+            elif known is arm:
+                yield from self._body(body, way)
+
+    def _grads(self, node: ast.stmt, way: Way) -> Iterator[Event]:
         """Yield an event for `p.grad = None`."""
         for target in node.targets if isinstance(node, ast.Assign) else []:
             if isinstance(target, ast.Attribute) and target.attr == "grad" and isinstance(node, ast.Assign):
                 empty = isinstance(node.value, ast.Constant) and node.value.value is None
-                yield Event("zero" if empty else "grad", target, "", (), sure, chain)
+                yield Event("zero" if empty else "grad", target, "", (), way.sure, way.chain, way.frame, way.arms)
 
-    def _expression(
-        self, node: ast.AST, loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
-    ) -> Iterator[Event]:
+    def _expression(self, node: ast.AST, way: Way) -> Iterator[Event]:
         """Yield the events of the calls in an expression, the inner ones first."""
         if isinstance(node, ast.Lambda):
             return
+        inner_way = replace(way, sure=False) if isinstance(node, ast.IfExp) else way
         for inner in ast.iter_child_nodes(node):
-            yield from self._expression(inner, loops, sure and not isinstance(node, ast.IfExp), chain)
+            yield from self._expression(inner, inner_way)
         if isinstance(node, ast.Call):
-            yield from self._call(node, loops, sure, chain)
+            yield from self._call(node, way)
 
-    def _call(
-        self, call: ast.Call, loops: tuple[Loop, ...], sure: bool, chain: tuple[ast.expr, ...]
-    ) -> Iterator[Event]:
-        inner = self._function(call)
+    def _call(self, call: ast.Call, way: Way) -> Iterator[Event]:
+        entered = flow(self._program).entered(call, way.frame)
+        inner = entered[1].function if entered is not None else None
+        if inner is None or entered is None:
+            inner, frame = self._function(call), None
+        else:
+            frame = entered[1]
         if inner is not None:
-            if len(chain) < _DEEPEST and inner.name in self._busy:
-                yield from self._body(inner.body, loops, sure, (*chain, call))
+            if len(way.chain) < _DEEPEST and isinstance(inner, FUNCTIONS) and inner.name in self._busy:
+                yield from self._body(inner.body, replace(way, chain=(*way.chain, call), frame=frame))
             return
         for given in call.args:  # a closure given to `optimizer.step`
-            if isinstance(given, ast.Name) and given.id in self._busy and len(chain) < _DEEPEST:
-                yield from self._body(self._program.functions[given.id].body, loops, sure, (*chain, call))
+            if isinstance(given, ast.Name) and given.id in self._busy and len(way.chain) < _DEEPEST:
+                body = self._program.functions[given.id].body
+                yield from self._body(body, replace(way, chain=(*way.chain, call)))
         kind, receiver = self._kind(call)
+        loops = way.loops
         if kind == "zero" and "grad" in receiver:
             loops = ()  # a loop over parameters is one event
         if kind:
-            yield Event(kind, call, receiver, loops, sure, chain)
+            yield Event(kind, call, receiver, loops, way.sure, way.chain, way.frame, way.arms)
 
     def _function(self, call: ast.Call) -> Function | None:
-        """Return the function of the script that is called, also if it is compiled."""
+        """Return the function of the script that is called if it is compiled."""
         program = self._program
-        if (
-            isinstance(call.func, ast.Attribute)
-            and isinstance(call.func.value, ast.Name)
-            and call.func.value.id == "self"
-        ):
-            return program.method(program.owner(call), call.func.attr)
-        if not isinstance(call.func, ast.Name):
-            return None
-        if call.func.id in program.functions and program.names.full(call.func) == "":
-            return program.functions[call.func.id]
-        bound = program.bound(call.func)
+        bound = program.bound(call.func) if isinstance(call.func, ast.Name) else None
         held = bound.value if bound is not None and bound.item is None else None
         if isinstance(held, ast.Call) and last(program.names.full(held.func)) in {"compile", "partial", "jit"}:
             first = held.args[0] if held.args else None
@@ -318,3 +348,32 @@ def trainings(program: Program) -> list[Iteration]:
 def rounds(program: Program) -> list[Iteration]:
     """Return the loops that hold a training in an inner loop: epochs."""
     return [one for one in iterations(program) if one.whole and one.of("backward") and not one.own("backward")]
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], ast.Return | ast.Continue | ast.Break | ast.Raise)
+
+
+def decided(program: Program, test: ast.expr, frame: Frame | None) -> bool | None:
+    """Return the truth of a condition, where the calls that lead to it say what it is."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = decided(program, test.operand, frame)
+        return None if inner is None else not inner
+    if frame is None:
+        return None
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _compared(program, test, frame)
+    one = flow(program).end(Value(test, frame))
+    value = constant(one.node) if one is not None and not one.path else None
+    return value if isinstance(value, bool) else None
+
+
+def _compared(program: Program, test: ast.Compare, frame: Frame) -> bool | None:
+    found = [flow(program).end(Value(one, frame)) for one in (test.left, test.comparators[0])]
+    left, right = (one.node if one is not None and not one.path else None for one in found)
+    turned = isinstance(test.ops[0], ast.NotEq | ast.IsNot)
+    if not isinstance(right, ast.Constant) or not isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
+        return None
+    if isinstance(left, ast.Constant):
+        return (left.value == right.value) is not turned
+    return turned if isinstance(left, ast.Call) and right.value is None else None

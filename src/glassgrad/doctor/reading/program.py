@@ -23,11 +23,15 @@ DEEPEST = 8
 
 @dataclass(frozen=True)
 class Bound:
-    """What a statement binds to a name: `value`, or with `item` its part; None for an unknown value."""
+    """What a statement binds to a name: `value`, or with `item` its part; None for an unknown value.
+
+    `path` has the places of nested parts, the outer one first, as in `for i, (x, y) in enumerate(loader)`.
+    """
 
     value: ast.expr | None
     statement: ast.AST
     item: int | None = None
+    path: tuple[int, ...] = ()
 
     @property
     def line(self) -> int:
@@ -51,6 +55,7 @@ class Program:
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
+        self.memo: dict[str, object] = {}
         self.names = Names(tree)
         self.parents: dict[ast.AST, ast.AST] = {}
         self.nodes: list[ast.AST] = []
@@ -60,6 +65,8 @@ class Program:
         for call in self.calls:
             if isinstance(call.func, ast.Name):
                 self._calls_of[call.func.id].append(call)
+            elif isinstance(call.func, ast.Attribute):
+                self._calls_of[f".{call.func.attr}"].append(call)
         self.functions = {node.name: node for node in self.nodes if isinstance(node, FUNCTIONS)}
         self.classes = {node.name: self._class(node) for node in self.nodes if isinstance(node, ast.ClassDef)}
         self._bound: dict[tuple[Scope, str], list[Bound]] = defaultdict(list)
@@ -169,21 +176,31 @@ class Program:
             self._bind_target(node.target, None, node)
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
             self._bind_target(node.optional_vars, node.context_expr, node.optional_vars)
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer"
+        ):
+            self._bind_buffer(node)
+
+    def _bind_buffer(self, call: ast.Call) -> None:
+        """Bind `self.name` of `self.register_buffer("name", value)`."""
+        owner, name = self.owner(call), constant(call.args[0] if call.args else None)
+        if owner is not None and isinstance(name, str) and len(call.args) > 1:
+            owner.attributes[name].append(Bound(call.args[1], call))
 
     def _bind_target(
-        self, target: ast.expr, value: ast.expr | None, statement: ast.AST, item: int | None = None
+        self, target: ast.expr, value: ast.expr | None, statement: ast.AST, path: tuple[int, ...] = ()
     ) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
             paired = len(parts) == len(target.elts) and not any(isinstance(one, ast.Starred) for one in parts)
             for at, one in enumerate(target.elts):
-                self._bind_target(one, parts[at] if paired else value, statement, None if paired else at)
+                self._bind_target(one, parts[at] if paired else value, statement, path if paired else (*path, at))
         elif isinstance(target, ast.Name):
-            self._bound[self.scope(target), target.id].append(Bound(value, statement, item))
+            self._bound[self.scope(target), target.id].append(_bound(value, statement, path))
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
             owner = self.owner(target)
             if owner is not None:
-                owner.attributes[target.attr].append(Bound(value, statement, item))
+                owner.attributes[target.attr].append(_bound(value, statement, path))
 
     def bindings(self, scope: Scope, name: str) -> list[Bound]:
         """Return what is bound to a name in a scope, in the order of the source."""
@@ -197,16 +214,17 @@ class Program:
             found = self.bindings(scope, name.id)
             if found:
                 before = [one for one in found if one.line < line] if self.scope(name) is scope else []
-                if before or not self._is_parameter(scope, name.id):
+                if before or not self.is_parameter(scope, name.id):
                     return (before or found)[-1]
-            if self._is_parameter(scope, name.id):
+            if self.is_parameter(scope, name.id):
                 return self._argument(scope, name.id)
             if isinstance(scope, ast.Module):
                 return None
             scope = self.scope(scope)
 
     @staticmethod
-    def _is_parameter(scope: Scope, name: str) -> bool:
+    def is_parameter(scope: Scope, name: str) -> bool:
+        """Tell whether a name is a parameter of a function."""
         if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             return False
         given = scope.args
@@ -216,15 +234,24 @@ class Program:
         """Return what the only call of a function gives to a parameter; a global variable of its name otherwise."""
         if isinstance(scope, FUNCTIONS):
             calls = self._calls_of.get(scope.name, [])
-            if len(calls) == 1 and (value := argument(calls[0], name, _place(scope, name))) is not None:
+            if len(calls) == 1 and (value := argument(calls[0], name, place_of(scope, name))) is not None:
                 return Bound(value, calls[0])
             same = self.bindings(self.tree, name)
             if not calls and same:
                 return same[-1]
         return None
 
+    def calls_of(self, name: str) -> list[ast.Call]:
+        """Return the calls of a function by its name, or of a method by a dot and its name."""
+        return self._calls_of.get(name, [])
 
-def _place(function: Function, name: str) -> int:
+
+def _bound(value: ast.expr | None, statement: ast.AST, path: tuple[int, ...]) -> Bound:
+    return Bound(value, statement, path[-1] if path else None, path)
+
+
+def place_of(function: Function | ast.Lambda, name: str) -> int:
+    """Return the place of a parameter among those that a call may give by place; -1 for others."""
     given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
     return given.index(name) if name in given else -1
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given
 from glassgrad.doctor.reading.values import layer
 
 _MADE = frozenset({"randn", "rand", "zeros", "ones", "empty", "full", "randint", "normal", "uniform"})
@@ -16,12 +17,23 @@ _SAME = named(
 )
 _EACH = named("float long int double bool to type round sigmoid")
 _REDUCING = named("sum mean amax amin prod std var norm logsumexp any all argmax argmin")
+_DRAWN = {"uniform": 2, "normal": 2, "integers": 2, "standard_normal": 0, "random": 0, "permutation": 0, "choice": 1}
+"""Methods of generators of random numbers, with the place of the size among their arguments."""
 _LIBRARIES = "torch.", "numpy."
+_DEEPEST = 16
 
 
 def rank(program: Program, node: ast.expr | None, depth: int = 0) -> int | None:
     """Return the number of axes of an array; None if it is unknown. A number has none."""
-    if node is None or depth > DEEPEST:
+    found = _rank(program, node, depth)
+    if found is not None or depth or not isinstance(node, ast.Name | ast.Attribute | ast.Call):
+        return found
+    every = {_rank(program, one.node, 1) if not one.path else None for one in flow(program).ends(node)}
+    return every.pop() if len(every) == 1 else None
+
+
+def _rank(program: Program, node: ast.expr | None, depth: int) -> int | None:
+    if node is None or depth > _DEEPEST:
         return None
     if isinstance(node, ast.Constant):
         return 0 if isinstance(node.value, int | float) else None
@@ -52,6 +64,8 @@ def _product(program: Program, node: ast.BinOp, depth: int) -> int | None:
 
 def _indexed(program: Program, node: ast.Subscript, depth: int) -> int | None:
     """Return the axes of `x[...]`: a number takes one away, a slice or a row of indices keeps it, None adds one."""
+    if _is_best(node):
+        return 1
     axes = rank(program, node.value, depth + 1)
     if axes is None:
         return None
@@ -91,8 +105,11 @@ def _function(program: Program, call: ast.Call, name: str, depth: int) -> int | 
         loose = name in {"randint", "full", "normal", "uniform"} or len(sizes) != len(call.args)
         counted = sizes and all(isinstance(constant(one), int) for one in sizes)
         return None if loose or not counted else len(sizes)
-    if name in {"tensor", "array", "as_tensor", "FloatTensor"} and call.args:
-        return _nested(call.args[0])
+    if name in {"tensor", "array", "as_tensor", "FloatTensor", "from_numpy", "asarray"} and call.args:
+        nested = _nested(call.args[0])
+        return rank(program, call.args[0], depth + 1) if nested is None else nested
+    if name == "eye":
+        return 2
     if name in _SAME and call.args:
         return rank(program, call.args[0], depth + 1)
     if name in _REDUCING and call.args:
@@ -110,21 +127,24 @@ def _nested(node: ast.expr) -> int | None:
 def _method(program: Program, call: ast.Call, depth: int) -> int | None:
     assert isinstance(call.func, ast.Attribute)
     name = call.func.attr
-    axes = rank(program, call.func.value, depth + 1)
+    if name in _DRAWN:
+        return _drawn(program, call, depth)
+    if name == "gather" and len(call.args) > 1:
+        return rank(program, call.args[1], depth + 1) or (2 if _is_raised(call.args[1]) else None)
     if name in {"view", "reshape"} and call.args:
-        one = call.args[0]
-        if len(call.args) == 1:
-            return len(one.elts) if isinstance(one, ast.Tuple | ast.List) else 1 if constant(one) is not None else None
-        return None if any(isinstance(part, ast.Starred) for part in call.args) else len(call.args)
-    if axes is None:
-        return None
-    if name in _SAME:
-        return axes
-    if name == "unsqueeze":
-        return axes + 1
-    if name in _REDUCING:
+        return _reshaped(call)
+    axes = rank(program, call.func.value, depth + 1)
+    if name in _REDUCING and axes is not None:
         return _reduced(call, axes, 0)
-    return None
+    added = {"unsqueeze": 1} | dict.fromkeys(_SAME, 0)
+    return axes + added[name] if axes is not None and name in added else None
+
+
+def _reshaped(call: ast.Call) -> int | None:
+    one = call.args[0]
+    if len(call.args) == 1:
+        return len(one.elts) if isinstance(one, ast.Tuple | ast.List) else 1 if constant(one) is not None else None
+    return None if any(isinstance(part, ast.Starred) for part in call.args) else len(call.args)
 
 
 def _reduced(call: ast.Call, axes: int | None, place: int) -> int | None:
@@ -139,7 +159,7 @@ def _reduced(call: ast.Call, axes: int | None, place: int) -> int | None:
 
 def is_column(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Tell whether a value is the output of a linear layer with one unit, of shape (N, 1)."""
-    if node is None or depth > DEEPEST:
+    if node is None or depth > _DEEPEST:
         return False
     if isinstance(node, ast.Name):
         bound = program.bound(node)
@@ -148,6 +168,8 @@ def is_column(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
         return is_column(program, node.left, depth + 1)
     if not isinstance(node, ast.Call):
         return False
+    if getattr(node.func, "attr", "") == "gather" and len(node.args) > 1:
+        return _is_raised(node.args[1])
     full = program.names.full(node.func)
     if isinstance(node.func, ast.Attribute) and not full and node.func.attr in _EACH:
         return is_column(program, node.func.value, depth + 1)
@@ -181,7 +203,7 @@ def _one(call: ast.Call) -> bool:
 
 def shape(program: Program, node: ast.expr | None, depth: int = 0) -> tuple[int, ...] | None:
     """Return the shape of an array that the source makes with written sizes; None if it is unknown."""
-    if node is None or depth > DEEPEST:
+    if node is None or depth > _DEEPEST:
         return None
     if isinstance(node, ast.Name):
         bound = program.bound(node)
@@ -216,3 +238,68 @@ def _made_shape(program: Program, call: ast.Call, depth: int) -> tuple[int, ...]
     if name in _SAME and isinstance(call.func, ast.Attribute) and not full:
         return shape(program, call.func.value, depth + 1)
     return None
+
+
+def _is_best(node: ast.Subscript) -> bool:
+    """Tell whether a part is `x.max(1)[0]`: one number for each example."""
+    call = node.value
+    best = (
+        isinstance(call, ast.Call)
+        and getattr(call.func, "attr", "") in {"max", "min"}
+        and not is_given(call, "keepdim", 1)
+    )
+    return (
+        best
+        and isinstance(call, ast.Call)
+        and constant(argument(call, "dim", 0)) == 1
+        and isinstance(constant(node.slice), int)
+    )
+
+
+def _is_raised(node: ast.expr) -> bool:
+    """Tell whether an index is a column: `a.unsqueeze(1)`, `a[:, None]` or `a.view(-1, 1)`."""
+    while (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"long", "to", "int"}
+    ):
+        node = node.func.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        sizes = [constant(one) for one in node.args]
+        method = node.func.attr
+        return (method == "unsqueeze" and sizes in ([1], [-1])) or (method in {"view", "reshape"} and sizes == [-1, 1])
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) == 2:
+        first, second = node.slice.elts
+        return isinstance(first, ast.Slice) and isinstance(second, ast.Constant) and second.value is None
+    return False
+
+
+def _drawn(program: Program, call: ast.Call, depth: int) -> int | None:
+    """Return the axes of what a generator of random numbers draws."""
+    assert isinstance(call.func, ast.Attribute)
+    made = flow(program).end(call.func.value)
+    maker = program.names.full(made.node.func) if made is not None and isinstance(made.node, ast.Call) else ""
+    if maker not in {"numpy.random.default_rng", "numpy.random.RandomState"}:
+        return None
+    size = argument(call, "size", _DRAWN[call.func.attr])
+    if size is None:
+        return 0
+    if call.func.attr == "permutation":
+        return (
+            1 if isinstance(size, ast.Constant) or "len(" in ast.unparse(size) else rank(program, size, depth + 1) or 1
+        )
+    return len(size.elts) if isinstance(size, ast.Tuple) else 1 if isinstance(size, ast.Constant | ast.Name) else None
+
+
+def has_row(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value has one axis, or is a sum with such a part and others of unknown axes.
+
+    If one of the others is a column, the sum has as many columns as rows.
+    """
+    if rank(program, node) == 1:
+        return True
+    for one in flow(program).ends(node):
+        if isinstance(one.node, ast.BinOp) and isinstance(one.node.op, ast.Add | ast.Sub | ast.Mult):
+            sides = [rank(program, side) for side in (one.node.left, one.node.right)]
+            inner = [has_row(program, side) for side in (one.node.left, one.node.right) if isinstance(side, ast.BinOp)]
+            if (1 in sides or any(inner)) and 2 not in sides:
+                return True
+    return False

@@ -13,7 +13,7 @@ from pathlib import Path
 from glassgrad import errors
 from glassgrad.doctor.reading.program import Program
 
-_FILES = "reading.toml", "reading_runs.toml"
+_FILES = "reading.toml", "reading_runs.toml", "reading_values.toml"
 SEVERITIES = "error", "warning", "info"
 Node = ast.expr | ast.stmt
 
@@ -40,7 +40,7 @@ def spot(node: Node, *also: Node, **facts: str) -> Spot:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a rule in `errors/reading.toml` or `errors/reading_runs.toml`.
+    """The words of a rule in a file `reading*.toml` of `errors`.
 
     `confirmed` are the titles of findings of a run that say the same.
     """

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading import (
-    about_calls,
-    about_data,
-    about_formulas,
-    about_losses,
-    about_modules,
-    about_slips,
-    about_tensors,
+from glassgrad.doctor.reading.about import (
+    attention,
+    calls,
+    data,
+    datasets,
+    formulas,
+    learning,
+    losses,
+    measures,
+    modules,
+    players,
+    rounds,
+    signs,
+    slips,
+    tensors,
+    weights,
 )
 from glassgrad.doctor.reading.rule import Rule
 
 RULES: tuple[Rule, ...] = (
-    *about_modules.RULES,
-    *about_losses.RULES,
-    *about_calls.RULES,
-    *about_data.RULES,
-    *about_tensors.RULES,
-    *about_slips.RULES,
-    *about_formulas.RULES,
+    *modules.RULES,
+    *weights.RULES,
+    *losses.RULES,
+    *signs.RULES,
+    *calls.RULES,
+    *learning.RULES,
+    *rounds.RULES,
+    *data.RULES,
+    *datasets.RULES,
+    *measures.RULES,
+    *tensors.RULES,
+    *attention.RULES,
+    *players.RULES,
+    *slips.RULES,
+    *formulas.RULES,
 )
 
 OF_COMMENTS = "allow without a reason", "allow without an effect"

@@ -7,6 +7,8 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from glassgrad.doctor.reading.actors import modules
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import DEEPEST, FUNCTIONS, Bound, Class, Program, argument
 
@@ -103,6 +105,21 @@ def library_name(program: Program, call: ast.Call) -> str:
 
 def layer(program: Program, node: ast.expr | None, depth: int = 0) -> Layer | None:
     """Return the module that an expression stands for."""
+    found = _layer(program, node, depth)
+    if found is None and depth == 0 and isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        return _followed(program, node)
+    return found
+
+
+def _followed(program: Program, node: ast.expr) -> Layer | None:
+    """Return the module that a value is by all ways that lead to it."""
+    held = modules(program, node)
+    if held is None or len({(one.name, one.owner and one.owner.node) for one in held}) != 1:
+        return None
+    return Layer(held[0].name, held[0].call, held[0].owner)
+
+
+def _layer(program: Program, node: ast.expr | None, depth: int) -> Layer | None:
     if node is None or depth > DEEPEST:
         return None
     if isinstance(node, ast.Call):
@@ -113,7 +130,7 @@ def layer(program: Program, node: ast.expr | None, depth: int = 0) -> Layer | No
         if isinstance(node.value, ast.Name) and node.value.id == "self":
             owner = program.owner(node)
         else:
-            around = layer(program, node.value, depth + 1)
+            around = _layer(program, node.value, depth + 1)
             owner = None if around is None else around.owner
         if program.method(owner, node.attr) is not None:
             return None  # a method hides an attribute of its name
@@ -129,19 +146,19 @@ def constantless(bound: Bound) -> bool:
 
 def _held(program: Program, bound: Bound | None, depth: int) -> Layer | None:
     known = bound is not None and bound.item is None
-    return layer(program, bound.value, depth + 1) if known and bound is not None else None
+    return _layer(program, bound.value, depth + 1) if known and bound is not None else None
 
 
 def _made(program: Program, call: ast.Call, depth: int) -> Layer | None:
     name = library_name(program, call)
     if name in _WRAPPERS:
-        return layer(program, call.args[0], depth + 1) if call.args else None
+        return _layer(program, call.args[0], depth + 1) if call.args else None
     if name[:1].isupper() and program.names.full(call.func) == f"torch.nn.{name}" and name != "Parameter":
         return Layer(name, call)
     if isinstance(call.func, ast.Name) and (owner := program.classes.get(call.func.id)) and owner.is_module:
         return Layer(call.func.id, call, owner)
     if isinstance(call.func, ast.Attribute) and call.func.attr in _SAME:
-        return layer(program, call.func.value, depth + 1)
+        return _layer(program, call.func.value, depth + 1)
     return None
 
 
@@ -204,6 +221,19 @@ def op(program: Program, call: ast.Call) -> tuple[str, ast.expr | None]:
 
 def end(program: Program, node: ast.expr | None, depth: int = 0) -> End | None:
     """Return the op that made a value, looking through reshapes, names, layers and the script's modules."""
+    found = _end(program, node, depth)
+    return found if found is not None or depth or node is None else _end_by_flow(program, node)
+
+
+def _end_by_flow(program: Program, node: ast.expr) -> End | None:
+    """Return the op that made a value by all ways that lead to it: through parameters, methods and results."""
+    ends = [_end(program, one.node, 1) if not one.path else None for one in flow(program).ends(node)]
+    known = [one for one in ends if one is not None]
+    same = bool(known) and len(known) == len(ends) and len({one.op for one in known}) == 1
+    return known[-1] if same else None
+
+
+def _end(program: Program, node: ast.expr | None, depth: int) -> End | None:
     if node is None or depth > DEEPEST:
         return None
     if isinstance(node, ast.Call):

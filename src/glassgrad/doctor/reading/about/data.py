@@ -6,10 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.calls import makes_model
+from glassgrad.doctor.reading.about.datasets import trained_on
+from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program, argument, constant, is_given
+from glassgrad.doctor.reading.program import Loop, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import library_name
+from glassgrad.doctor.reading.values import layer, library_name, losses
 
 _HELD_OUT = re.compile(r"(^|_)(val|valid|validation|test|eval|dev|held)(_|\d|$|set|loader|data|ds|dl)", re.IGNORECASE)
 _TRAIN = re.compile(r"(^|_)(train|training)(_|\d|$|set|loader|data|ds|dl)", re.IGNORECASE)
@@ -66,6 +70,7 @@ def _same_data(program: Program) -> Iterator[Spot]:
         data = _data_name(call)
         if _HELD_OUT.search(name) and _TRAIN.search(data) and not _HELD_OUT.search(data) and not _TRAIN.search(name):
             yield spot(call, loader=name, data=data)
+    yield from trained_on(program)
 
 
 @reads("pairs shuffled apart")
@@ -73,6 +78,7 @@ def _apart(program: Program) -> Iterator[Spot]:
     yield from _shuffled_alone(program)
     yield from _permuted_alone(program)
     yield from _zipped(program)
+    yield from _drawn_apart(program)
 
 
 def _shuffled_alone(program: Program) -> Iterator[Spot]:
@@ -127,6 +133,56 @@ def _redrawn(program: Program, partner: str, name: str, line: int) -> bool:
         if bound.line > line and name in used:
             return True
     return False
+
+
+def _drawn_apart(program: Program) -> Iterator[Spot]:
+    """Find a loss of `model(x[rows])` and `y[others]`, whose rows are drawn apart."""
+    for one in losses(program):
+        outputs = _rows(program, one.input, 0)
+        targets = _rows(program, one.target, 0) if one.target is not None else None
+        if outputs is None or targets is None:
+            continue
+        drawn = [flow(program).end(_whole(rows)) for rows in (outputs, targets)]
+        calls = [it.node for it in drawn if it is not None and isinstance(it.node, ast.Call)]
+        if len(calls) == 2 and calls[0] is not calls[1] and all(_is_order(program, it) for it in calls):
+            first, second = (shown(it, 30) for it in calls)
+            what = f"the inputs take the rows of {first} in {shown(outputs, 20)}, and the targets those of {second}"
+            yield spot(one.call, *calls, program.statement(one.call), what=what)
+
+
+def _whole(rows: ast.expr) -> ast.expr:
+    """Return what `rows` is a part of: `order` of `order[i : i + n]`."""
+    return rows.value if isinstance(rows, ast.Subscript) else rows
+
+
+def _rows(program: Program, node: ast.expr, depth: int) -> ast.expr | None:
+    """Return the index of the only indexed variable in a value, looking through names, models and methods."""
+    if depth > 6:
+        return None
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        known = bound is not None and bound.value is not None and bound.item is None
+        return (
+            _rows(program, bound.value, depth + 1) if known and bound is not None and bound.value is not None else None
+        )
+    if isinstance(node, ast.Subscript):
+        return (
+            node.slice
+            if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name | ast.Subscript | ast.Call)
+            else None
+        )
+    if isinstance(node, ast.Call):
+        if layer(program, node.func) is not None:
+            return _rows(program, node.args[0], depth + 1) if node.args else None
+        return _rows(program, node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else None
+    return None
+
+
+def _is_order(program: Program, call: ast.Call) -> bool:
+    full = program.names.full(call.func)
+    return full in _ORDERS | {"torch.randint", "numpy.random.choice", "numpy.random.randint"} or (
+        getattr(call.func, "attr", "") in {"permutation", "choice", "integers"} and not full
+    )
 
 
 def _zipped(program: Program) -> Iterator[Spot]:
@@ -248,6 +304,44 @@ def _fitted_on_test(program: Program) -> Iterator[Spot]:
             assert isinstance(call.func, ast.Attribute)
             fitted = ast.unparse(call.func.value)
             yield spot(call, text=shown(call), remedy=f"{fitted}.transform({name})")
+
+
+# --- random numbers ---
+
+_SEEDS = frozenset({"torch.manual_seed", "numpy.random.seed", "random.seed", "torch.random.manual_seed"})
+
+
+_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
+_OPTIONS = re.compile(r"^(self|opts?|options|args?|cfg|config|hparams|params|settings)$")
+
+
+@reads("seed set in the loop")
+def _seeded(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        generator = isinstance(call.func, ast.Attribute) and ast.unparse(call.func).endswith("Generator().manual_seed")
+        known = generator or program.names.full(call.func) in _SEEDS | _GENERATORS
+        if not known or not call.args or not _is_fixed(program, call.args[0]):
+            continue
+        function = program.function(call)
+        if function is not None and function.name == "__getitem__":
+            yield spot(call, text=shown(call), where="for each example")
+            continue
+        for loop in program.loops(call):
+            if _draws_batches(program, loop) and not makes_model(program, loop):
+                yield spot(call, text=shown(call), where="in each round of the loop")
+                break
+
+
+def _is_fixed(program: Program, seed: ast.expr) -> bool:
+    """Tell whether a seed is a number, a variable that holds one, or an option."""
+    if isinstance(seed, ast.Attribute) and isinstance(seed.value, ast.Name):
+        return bool(_OPTIONS.match(seed.value.id))
+    bound = program.bound(seed) if isinstance(seed, ast.Name) else None
+    return constant(seed if bound is None or bound.item is not None else bound.value) is not None
+
+
+def _draws_batches(program: Program, loop: Loop) -> bool:
+    return any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
 
 
 RULES = rules_of(globals())

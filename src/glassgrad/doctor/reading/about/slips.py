@@ -20,10 +20,14 @@ _KEPT = re.compile(r"best|snapshot|saved|checkpoint|backup|before|old|initial|or
 _FOLLOWS = re.compile(r"(^|_)(target|tgt|teacher|ema|shadow|frozen|old|prev|reference|ref)(_|\d|$)", re.IGNORECASE)
 """Names of models that follow another one more slowly."""
 _AVERAGES = re.compile(r"ema|average|shadow|polyak", re.IGNORECASE)
+_RETURNS = frozenset(
+    {"detach", "squeeze", "unsqueeze", "view", "reshape", "permute", "transpose", "flatten", "clamp", "masked_fill"}
+)
+"""Methods of tensors that return a new one."""
 _UPDATES = re.compile(r"^(update|step)", re.IGNORECASE)
 _RESIDUAL = re.compile(r"^(pre)?res(idual)?_?(net)?_?(block|unit|layer)|residual_?(block|unit|layer)", re.IGNORECASE)
 _SHORTCUT = re.compile(r"^(resid|identity|shortcut|skip)")
-_COPIES = re.compile(r"deepcopy|clone|copy\(")
+_COPIES = re.compile(r"deepcopy|clone|numpy\(|tensor\(")
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -303,14 +307,26 @@ def _kept(program: Program) -> Iterator[Spot]:
         again = program.loops(node) or isinstance(node.targets[0], ast.Attribute)
         if not again or _COPIES.search(ast.unparse(value)):
             continue
-        if (
-            isinstance(value, ast.Call)
-            and _method(value) == "state_dict"
-            and (target in loaded or _returned(program, node))
-        ):
+        if _is_state(value) and (target in loaded or _returned(program, node)):
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({shown(value, 40)})")
         elif isinstance(value, ast.Name) and re.search("best", target) and _is_trained(program, value):
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({value.id})")
+
+
+def _is_state(value: ast.expr) -> bool:
+    """Tell whether a value is `model.state_dict()`, or a container with the same tensors."""
+    if isinstance(value, ast.DictComp):
+        source = value.generators[0].iter
+        plain = isinstance(value.value, ast.Name)
+        return plain and isinstance(source, ast.Call) and "state_dict()" in ast.unparse(source)
+    if not isinstance(value, ast.Call):
+        return False
+    name = getattr(value.func, "attr", getattr(value.func, "id", ""))
+    if name == "state_dict":
+        return True
+    shallow = name in {"copy", "dict", "OrderedDict"}
+    inner = value.args[0] if value.args else getattr(value.func, "value", None)
+    return shallow and isinstance(inner, ast.Call) and _is_state(inner)
 
 
 def _returned(program: Program, node: ast.Assign) -> bool:
@@ -347,6 +363,7 @@ def _alias(program: Program) -> Iterator[Spot]:
 def _never_follows(program: Program) -> Iterator[Spot]:
     """Find an average of weights of the script's own class that is applied, and whose update nothing calls."""
     methods = {ast.unparse(one.func) for one in program.calls if isinstance(one.func, ast.Attribute)}
+    yield from _never_averaged(program)
     for node in program.nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
             continue
@@ -359,6 +376,32 @@ def _never_follows(program: Program) -> Iterator[Spot]:
         if follows and updates and used and not any(one.rpartition(".")[2] in updates for one in methods):
             calls = [one for one in program.calls if ast.unparse(one.func) in used]
             yield spot(calls[0], node, text=shown(node), held=held, used=used[0], update=updates[0])
+
+
+def _never_averaged(program: Program) -> Iterator[Spot]:
+    """Find an `AveragedModel` that is called, and that nothing updates."""
+    if program.calls_of(".update_parameters"):
+        return
+    for call in program.calls:
+        statement = program.parents.get(call)
+        if program.names.full(call.func).endswith("swa_utils.AveragedModel") and isinstance(statement, ast.Assign):
+            held = ast.unparse(statement.targets[0])
+            uses = [one for one in program.calls if ast.unparse(one.func) == held]
+            if uses:
+                yield spot(uses[0], call, text=shown(call), held=held, used=held, update="update_parameters")
+
+
+@reads("result thrown away")
+def _thrown(program: Program) -> Iterator[Spot]:
+    """Find `x.detach()` on a line of its own: the method returns a new tensor and leaves x as it is."""
+    for node in program.nodes:
+        call = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _RETURNS:
+            continue
+        held = call.func.value
+        inside_code = program.function(node) is not None or program.loops(node)  # a cell of a notebook shows its value
+        if inside_code and isinstance(held, ast.Name) and held.id != "self" and layer(program, held) is None:
+            yield spot(call, text=shown(call), name=held.id, remedy=f"{held.id} = {shown(call)}")
 
 
 @reads("dropout off for good")

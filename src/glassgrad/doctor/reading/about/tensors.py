@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.learning import cut_terms
 from glassgrad.doctor.reading.iterations import Event, trainings
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import DEEPEST, Class, Program, argument, constant, is_given
@@ -182,6 +183,7 @@ def _cut_in_loss(program: Program) -> Iterator[Spot]:
             cut = [part for part in parts if _is_cut(part)]
             if cut and (len(parts) > 1 or isinstance(node, ast.AugAssign)):
                 yield spot(cut[0], node, text=shown(cut[0]))
+    yield from cut_terms(program)
 
 
 def _terms(node: ast.expr) -> list[ast.expr]:
@@ -448,42 +450,6 @@ def _drawn_state(program: Program) -> Iterator[Spot]:
 
 def _variables(node: ast.expr) -> list[ast.Name]:
     return [one for one in ast.walk(node) if isinstance(one, ast.Name)]
-
-
-# --- formulas ---
-
-
-@reads("unstable formula")
-def _formulas(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name, operand = op(program, call)
-        better = _better_log(program, operand) if name == "log" else ""
-        if better:
-            yield spot(call, text=shown(call), remedy=better)
-
-
-def _better_log(program: Program, node: ast.expr | None) -> str:
-    """Return the function that computes the logarithm of an expression without overflow; empty if none is needed."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        other = node.right if constant(node.left) == 1 else node.left if constant(node.right) == 1 else None
-        return f"F.softplus({_exponent(program, other)})" if _exponent(program, other) else ""
-    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
-    if name == "softmax" and operand is not None:
-        return f"F.log_softmax({shown(operand, 40)}, dim)"
-    if name == "sigmoid" and operand is not None:
-        return f"F.logsigmoid({shown(operand, 40)})"
-    exponent = _exponent(program, operand) if name == "sum" else ""
-    return f"torch.logsumexp({exponent}, dim)" if exponent else ""
-
-
-def _exponent(program: Program, node: ast.expr | None) -> str:
-    """Return x of `exp(x)` as text, unless the largest value was subtracted from it; empty for other expressions."""
-    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
-    held = _held(program, operand) if name == "exp" and operand is not None else None
-    if held is None and operand is not None and name == "exp":
-        return shown(operand, 40)
-    shifted = held is not None and isinstance(held, ast.BinOp) and "max" in ast.unparse(held)
-    return "" if held is None or operand is None or shifted else shown(operand, 40)
 
 
 @reads("checkpoint without use_reentrant")

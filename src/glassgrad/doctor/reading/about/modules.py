@@ -7,6 +7,9 @@ import itertools
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.weights import zero_matrices, zero_rows
+from glassgrad.doctor.reading.actors import modules
+from glassgrad.doctor.reading.flow import EACH, Value, flow
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Bound, Class, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
@@ -47,6 +50,12 @@ def _elements(value: ast.expr) -> list[ast.expr]:
     return [value.value] if isinstance(value, ast.DictComp) else []
 
 
+def _whole(node: ast.expr) -> ast.expr:
+    """Return the container of `*layers` and `layers[0]`."""
+    inner = node.value if isinstance(node, ast.Starred) else node
+    return inner.value if isinstance(inner, ast.Subscript) else inner
+
+
 def _holds_layers(program: Program, value: ast.expr | None) -> bool:
     """Tell whether a container is written with calls that make layers or parameters."""
     parts = _elements(value) if value is not None else []
@@ -60,14 +69,34 @@ def _plain_containers(program: Program) -> Iterator[Spot]:
         for attribute, bounds in owner.attributes.items():
             for bound in bounds:
                 found = _layers_in(program, owner, attribute, bound)
+                found = found or _given_list(program, owner, attribute, bound)
                 if found is not None:
-                    kind = _container(found)
+                    kind = _container(found) or "list"
                     yield spot(
                         bound.value or found,
                         attribute=f"self.{attribute}",
                         kind=kind,
                         remedy=f"self.{attribute} = {_LISTS[kind]}({shown(found, 40)})",
                     )
+
+
+def _given_list(program: Program, owner: Class, attribute: str, bound: Bound) -> ast.expr | None:
+    """Return `list(layers)`, or a parameter, where the class calls the elements and each call gives modules."""
+    value = bound.value
+    kept = isinstance(value, ast.Call) and getattr(value.func, "id", "") in {"list", "tuple"} and len(value.args) == 1
+    if value is None or bound.path or not (kept or isinstance(value, ast.Name)):
+        return None
+    local = value.id if isinstance(value, ast.Name) else ""
+    parts = modules(program, Value(value, None, (EACH,)))
+    if not parts or _is_registered(program, owner, attribute, local) or _is_module_list(program, value):
+        return None
+    return value if any(has_weights(program, one.call) for one in parts) else None
+
+
+def _is_module_list(program: Program, value: ast.expr) -> bool:
+    inner = value.args[0] if isinstance(value, ast.Call) else value
+    held = modules(program, inner)
+    return held is not None or any(isinstance(one.node, ast.Call) for one in flow(program).ends(inner))
 
 
 def _layers_in(program: Program, owner: Class, attribute: str, bound: Bound) -> ast.expr | None:
@@ -102,7 +131,7 @@ def _is_registered(program: Program, owner: Class, attribute: str, local: str) -
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in {"add_module", "register_module", "register_parameter", "setattr"}:
             return True
-        given = [ast.unparse(one.value if isinstance(one, ast.Starred) else one) for one in node.args]
+        given = [ast.unparse(_whole(one)) for one in node.args]
         if name in _REGISTERING and (f"self.{attribute}" in given or (local and local in given)):
             return True
     return False
@@ -358,6 +387,8 @@ def _constant_weights(program: Program) -> Iterator[Spot]:
             continue
         if _fills_model(program, call) or _fills_by_apply(program, call):
             yield spot(call, text=shown(call))
+    yield from zero_rows(program)
+    yield from zero_matrices(program)
 
 
 def _fills_model(program: Program, call: ast.Call) -> bool:

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.learning import detached, exchanged
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given
-from glassgrad.doctor.reading.ranks import is_column, rank
+from glassgrad.doctor.reading.ranks import has_row, is_column, rank
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import (
     ELEMENTWISE,
@@ -129,6 +130,7 @@ def _exchanged(program: Program) -> Iterator[Spot]:
             call = one.call
             remedy = f"{shown(call.func)}({shown(one.target, 30)}, {shown(one.input, 30)})"
             yield spot(call, given=shown(one.input, 30), output=shown(one.target, 30), remedy=remedy)
+    yield from exchanged(program)
 
 
 def _is_output(program: Program, node: ast.expr, depth: int = 0) -> bool:
@@ -182,7 +184,7 @@ def _column_against_row(program: Program) -> Iterator[Spot]:
 
 def _broadcast(program: Program, node: ast.expr, one: ast.expr, other: ast.expr) -> Iterator[Spot]:
     for column, row in ((one, other), (other, one)):
-        if is_column(program, column) and rank(program, row) == 1 and _rank_of_inputs(program, column) == 2:
+        if is_column(program, column) and has_row(program, row) and _rank_of_inputs(program, column) == 2:
             remedy = f"{shown(column, 40)}.squeeze(1)"
             yield spot(node, program.statement(node), column=shown(column, 40), row=shown(row, 40), remedy=remedy)
             return
@@ -193,6 +195,8 @@ def _rank_of_inputs(program: Program, node: ast.expr) -> int | None:
     if isinstance(node, ast.Name):
         bound = program.bound(node)
         return _rank_of_inputs(program, bound.value) if bound is not None and bound.value is not None else None
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "gather":
+        return 2
     known = rank(program, node.args[0]) if isinstance(node, ast.Call) and node.args else None
     return 2 if known is None else known
 
@@ -221,6 +225,7 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
                 and operand is not None
                 and _of_a_batch(program, operand)
                 and not _of_one(program, call, operand)
+                and not _attends(program, call)
             ):
                 yield spot(call, program.statement(call), text=shown(call))
         elif library_name(program, call) in {"Softmax", "LogSoftmax"}:
@@ -228,6 +233,13 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
             outer = program.parents.get(call)
             if along == 0 and isinstance(outer, ast.Call) and library_name(program, outer) == "Sequential":
                 yield spot(call, outer, text=shown(call))
+
+
+def _attends(program: Program, call: ast.Call) -> bool:
+    """Tell whether a softmax is that of attention, whose first axis may be that of places."""
+    function, owner = program.function(call), program.owner(call)
+    names = [getattr(function, "name", ""), owner.node.name if owner is not None else ""]
+    return any(re.search(r"attent|attend", name, re.IGNORECASE) for name in names)
 
 
 _ONE = re.compile(r"^(s|state|obs|observation)$", re.IGNORECASE)
@@ -282,6 +294,7 @@ def _detached(program: Program) -> Iterator[Spot]:
             isinstance(node, ast.Assign) and _pretends(program, node)
         ):
             yield spot(node, *_backward_of(program, node), text=shown(node))
+    yield from detached(program)
 
 
 def _remakes(program: Program, call: ast.Call) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant
@@ -121,23 +122,62 @@ def _favoured(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = last(program.names.full(call.func))
         given = argument(call, "weight", 0 if name == "CrossEntropyLoss" else 2) if "ross" in name else None
-        bound = program.bound(given) if isinstance(given, ast.Name) else None
-        value = bound.value if bound is not None and bound.item is None else given
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+        for value in _weights_of(program, given) if given is not None else ():
+            if _is_share(program, value):
+                count = shown(value.left)
+                near = program.function(value) is program.function(call)
+                first, second = (value, call) if near else (call, value)
+                yield spot(first, second, program.statement(call), text=shown(value), remedy=f"weight=total / {count}")
+                break
+        positive = argument(call, "pos_weight") if "BCEWithLogits" in name or name.endswith("with_logits") else None
+        for value in _weights_of(program, positive) if positive is not None else ():
             above, below = ast.unparse(value.left), ast.unparse(value.right)
-            if below in {f"{above}.sum()", f"sum({above})", f"len({above})"} and _COUNTS.search(above):
-                yield spot(value, call, text=shown(value), remedy=f"weight={above}.sum() / (len({above}) * {above})")
+            if re.search(r"(^|_|\b)pos", above) and re.search(r"(^|_|\b)neg", below) and "neg" not in above:
+                yield spot(
+                    value, call, program.statement(call), text=shown(value), remedy=f"pos_weight={below} / {above}"
+                )
+
+
+def _weights_of(program: Program, given: ast.expr) -> Iterator[ast.BinOp]:
+    """Yield the divisions that make the numbers of an argument."""
+    waiting, seen = [Value(given)], 0
+    while waiting and seen < 12:
+        seen += 1
+        for one in flow(program).ends(waiting.pop()):
+            node = one.node
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                yield node
+            elif isinstance(node, ast.Call) and (node.args or isinstance(node.func, ast.Attribute)):
+                method = isinstance(node.func, ast.Attribute) and not program.names.full(node.func)
+                inner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[:1]
+                waiting += [Value(part, one.frame) for part in (inner if isinstance(inner, list) else [inner])]
+            elif isinstance(node, ast.List | ast.Tuple):
+                waiting += [Value(part, one.frame) for part in node.elts]
+
+
+def _is_share(program: Program, value: ast.BinOp) -> bool:
+    """Tell whether a division is that of counts of classes by their sum, or by the number of examples."""
+    above, below = ast.unparse(value.left), ast.unparse(value.right)
+    whole = below in {f"{above}.sum()", f"sum({above})", f"len({above})"}
+    root: ast.expr = value.left
+    while isinstance(root, ast.Subscript | ast.Attribute | ast.Call):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    ends = [ast.unparse(one.node) for one in flow(program).ends(root)]
+    counted = any(re.search(r"Counter\(|bincount\(|value_counts\(", end) for end in ends)
+    return (whole and bool(_COUNTS.search(above))) or (counted and bool(re.match(r"(len|sum)\(|.*\.sum\(\)$", below)))
 
 
 @reads("sample without a gradient")
 def _sampled(program: Program) -> Iterator[Spot]:
     """Find `z = Normal(mean, deviation).sample()` of which a layer makes more: the draw has no gradient."""
     for call in program.calls:
+        if not _is_draw(program, call):
+            continue
         function = program.function(call)
         around = program.owner(call)
         whole = around.node if around is not None else function or program.tree
         scored = any(isinstance(one, ast.Attribute) and one.attr in {"log_prob", "no_grad"} for one in ast.walk(whole))
-        if scored or not _is_draw(program, call) or not _is_taken(program, call):
+        if scored or not _is_taken(program, call):
             continue
         method = isinstance(call.func, ast.Attribute) and call.func.attr == "sample"
         drawn = shown(call).replace(".sample(", ".rsample(") if method else _by_noise(call)
@@ -236,6 +276,48 @@ def _is_nan(program: Program, node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
         return str(constant(node.args[0])).lower() == "nan"
     return program.names.full(node) in {"math.nan", "numpy.nan", "torch.nan", "numpy.NaN"}
+
+
+# --- logarithms ---
+
+
+@reads("unstable formula")
+def _formulas(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name, operand = op(program, call)
+        better = _better_log(program, operand) if name == "log" else ""
+        if better:
+            yield spot(call, text=shown(call), remedy=better)
+
+
+def _better_log(program: Program, node: ast.expr | None) -> str:
+    """Return the function that computes the logarithm of an expression without overflow; empty if none is needed."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        other = node.right if constant(node.left) == 1 else node.left if constant(node.right) == 1 else None
+        return f"F.softplus({_exponent(program, other)})" if _exponent(program, other) else ""
+    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+    if name == "softmax" and operand is not None:
+        return f"F.log_softmax({shown(operand, 40)}, dim)"
+    if name == "sigmoid" and operand is not None:
+        return f"F.logsigmoid({shown(operand, 40)})"
+    made = end(program, node) if not isinstance(node, ast.Call) or not name else None
+    if made is not None and made.op in {"softmax", "sigmoid"}:
+        return "F.log_softmax(scores, dim)" if made.op == "softmax" else "F.logsigmoid(scores)"
+    exponent = _exponent(program, operand) if name == "sum" else ""
+    return f"torch.logsumexp({exponent}, dim)" if exponent else ""
+
+
+def _exponent(program: Program, node: ast.expr | None) -> str:
+    """Return x of `exp(x)` as text, unless the largest value was subtracted from it; empty for other expressions."""
+    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+    bound = program.bound(operand) if name == "exp" and isinstance(operand, ast.Name) else None
+    held = (
+        bound.value if bound is not None else operand if name == "exp" and not isinstance(operand, ast.Name) else None
+    )
+    if held is None and operand is not None and name == "exp":
+        return shown(operand, 40)
+    shifted = held is not None and isinstance(held, ast.BinOp) and "max" in ast.unparse(held)
+    return "" if held is None or operand is None or shifted else shown(operand, 40)
 
 
 RULES = rules_of(globals())

@@ -6,11 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.learning import uncleared
+from glassgrad.doctor.reading.about.rounds import per_batch, per_epoch
+from glassgrad.doctor.reading.actors import modules, optimizer, related, trained_by
 from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterations, made, rounds, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import DEEPEST, Loop, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import DRAWING, NORMS, kinds, layer, library_name, mentions
+from glassgrad.doctor.reading.values import DRAWING, NORMS, Layer, has_weights, kinds, layer, library_name, mentions
 
 _LENGTHS = {
     "CosineAnnealingLR": ("T_max", 1),
@@ -38,6 +41,7 @@ def _no_zero(program: Program) -> Iterator[Spot]:
             yield spot(passes[0].node, *_places(steps[0]), step=shown(steps[0].node))
         elif (late := _late_step(program, one)) is not None and program.loops(one.node):
             yield spot(passes[0].node, late.node, step=shown(late.node))
+    yield from uncleared(program)
 
 
 def _late_step(program: Program, one: Iteration) -> Event | None:
@@ -217,6 +221,7 @@ def _schedule_per_batch(program: Program) -> Iterator[Spot]:
             schedule = made(program, call.func.value) if isinstance(call.func, ast.Attribute) else None
             if trained and schedule is not None and _counts_epochs(program, schedule, outer.node):
                 yield spot(call, schedule, schedule=shown(schedule))
+    yield from per_batch(program)
 
 
 def _counts_epochs(program: Program, schedule: ast.Call, loop: ast.AST) -> bool:
@@ -255,6 +260,7 @@ def _schedule_per_epoch(program: Program) -> Iterator[Spot]:
             name = last(program.names.full(schedule.func)) if schedule is not None else ""
             if schedule is not None and name == "OneCycleLR" and is_given(schedule, "steps_per_epoch", 4):
                 yield spot(call, schedule, schedule=shown(schedule))
+    yield from per_epoch(program)
 
 
 # --- optimizers and models ---
@@ -268,12 +274,12 @@ def _optimizer_in_loop(program: Program) -> Iterator[Spot]:
             continue
         for loop in program.loops(call):
             trains = any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
-            if trains and not _makes_model(program, loop):
+            if trains and not makes_model(program, loop):
                 yield spot(call, optimizer=shown(call))
                 break
 
 
-def _makes_model(program: Program, loop: ast.AST) -> bool:
+def makes_model(program: Program, loop: ast.AST) -> bool:
     """Tell whether a loop makes, copies, restores or draws a model anew, as over folds or settings."""
     for node in ast.walk(loop):
         if isinstance(node, ast.Call):
@@ -299,7 +305,7 @@ def _replaced_head(program: Program) -> Iterator[Spot]:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             inside = isinstance(target, ast.Attribute | ast.Subscript) and ast.unparse(target.value) == model
             value = node.value if isinstance(node, ast.Assign) else None
-            if inside and isinstance(value, ast.Call) and layer(program, value) is not None and target is not None:
+            if inside and isinstance(value, ast.Call) and has_weights(program, value) and target is not None:
                 yield spot(node, call, part=ast.unparse(target), model=model, what="is put in")
             elif target is not None and ast.unparse(target) == model and isinstance(value, ast.Call):
                 anew = layer(program, value) is not None and not mentions(value, model)
@@ -341,19 +347,30 @@ def _after(program: Program, statement: ast.stmt) -> list[ast.stmt]:
 @reads("evaluation mode in training")
 def _never_back(program: Program) -> Iterator[Spot]:
     given = {_whose_parameters(one) for one in program.calls if one.args} - {""}
-    for one in rounds(program):
-        rests = one.of("eval")
-        back = one.of("train")
-        if not rests or back or not one.is_known or rests[0].receiver not in given:
+    for one in (*rounds(program), *trainings(program)):
+        rests = [event for event in one.of("eval") if not one.own("backward") or not event.loops]
+        if not rests or one.of("train") or not one.is_known or not one.whole:
             continue
-        if _is_stochastic(program, rests[0]) is not False:
-            yield spot(rests[0].node, *rests[0].chain, model=rests[0].receiver)
+        first = rests[0]
+        if (first.receiver in given or _is_trained(program, one, first)) and _is_stochastic(
+            program, first
+        ) is not False:
+            yield spot(first.node, *first.chain, model=first.receiver)
+            return
+
+
+def _is_trained(program: Program, one: Iteration, event: Event) -> bool:
+    """Tell whether an optimizer that steps in an iteration has the weights of the model that an event is about."""
+    held = modules(program, event.value) or []
+    makers = [it for step in one.of("step") if (it := optimizer(program, step.value)) is not None]
+    known = [have for it in makers for have in trained_by(program, it) or []]
+    return bool(held) and all(any(related(it.made, have) for have in known) for it in held)
 
 
 def _is_stochastic(program: Program, event: Event) -> bool | None:
     """Tell whether a model has dropout or batch normalisation; None if its parts are not known."""
-    function = event.node.func if isinstance(event.node, ast.Call) else None
-    found = layer(program, function.value) if isinstance(function, ast.Attribute) else None
+    held = modules(program, event.value)
+    found = Layer(held[0].name, held[0].call, held[0].owner) if held else None
     parts = kinds(program, found) if found is not None else None
     return None if parts is None else bool(parts & (DRAWING | NORMS))
 
@@ -454,44 +471,6 @@ def _no_block(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if isinstance(node, ast.Expr) and _is_no_grad(program, node.value):
             yield spot(node, remedy=f"with {shown(node)}:")
-
-
-# --- random numbers ---
-
-_SEEDS = frozenset({"torch.manual_seed", "numpy.random.seed", "random.seed", "torch.random.manual_seed"})
-
-
-_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
-_OPTIONS = re.compile(r"^(self|opts?|options|args?|cfg|config|hparams|params|settings)$")
-
-
-@reads("seed set in the loop")
-def _seeded(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        generator = isinstance(call.func, ast.Attribute) and ast.unparse(call.func).endswith("Generator().manual_seed")
-        known = generator or program.names.full(call.func) in _SEEDS | _GENERATORS
-        if not known or not call.args or not _is_fixed(program, call.args[0]):
-            continue
-        function = program.function(call)
-        if function is not None and function.name == "__getitem__":
-            yield spot(call, text=shown(call), where="for each example")
-            continue
-        for loop in program.loops(call):
-            if _draws_batches(program, loop) and not _makes_model(program, loop):
-                yield spot(call, text=shown(call), where="in each round of the loop")
-                break
-
-
-def _is_fixed(program: Program, seed: ast.expr) -> bool:
-    """Tell whether a seed is a number, a variable that holds one, or an option."""
-    if isinstance(seed, ast.Attribute) and isinstance(seed.value, ast.Name):
-        return bool(_OPTIONS.match(seed.value.id))
-    bound = program.bound(seed) if isinstance(seed, ast.Name) else None
-    return constant(seed if bound is None or bound.item is not None else bound.value) is not None
-
-
-def _draws_batches(program: Program, loop: Loop) -> bool:
-    return any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
 
 
 RULES = rules_of(globals())

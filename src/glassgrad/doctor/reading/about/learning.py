@@ -1,0 +1,316 @@
+"""Rules about what the gradients of a loss reach: nothing, the wrong model, or what should be held still."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from glassgrad.doctor.reading.actors import contains, modules, optimizer, related, spread, trained_by
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.gradients import Reach, reach
+from glassgrad.doctor.reading.iterations import Event, Iteration, trainings
+from glassgrad.doctor.reading.program import Program
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.terms import Term, terms
+from glassgrad.doctor.reading.values import ELEMENTWISE, loss, losses
+
+_GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
+_LOG_PROB = re.compile(r"log_?p|logp", re.IGNORECASE)
+
+
+def detached(program: Program) -> Iterator[Spot]:
+    """Yield backward passes whose loss reaches no weights, because something on the way cuts it off."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            found = reach(program, event.value)
+            if found.known and not found.learns and found.cut and _is_loss(program, event):
+                node = found.cut[0][1]
+                yield spot(node, event.node, program.statement(node), text=shown(node))
+
+
+def _is_loss(program: Program, event: Event) -> bool:
+    """Tell whether a pass begins at something computed, rather than at a leaf that gets `requires_grad`."""
+    ends = flow(program).ends(event.value)
+    return all(not isinstance(one.node, ast.Name | ast.Constant) for one in ends)
+
+
+def cut_terms(program: Program) -> Iterator[Spot]:
+    """Yield the terms of a loss that reach no weights, where other terms do."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            found = terms(program, event.value)
+            reached = [_together(program, term) for term in found]
+            if not any(it.learns for it in reached):
+                continue
+            for term, it in zip(found, reached, strict=True):
+                if it.known and not it.learns and it.cut and _is_computed(program, term):
+                    node = it.cut[0][1]
+                    yield spot(node, event.node, *_statements(program, term), text=shown(node))
+
+
+def _together(program: Program, term: Term) -> Reach:
+    total = Reach()
+    for one in term.factors:
+        total = total.and_(reach(program, one))
+    return total
+
+
+def _is_computed(program: Program, term: Term) -> bool:
+    """Tell whether a term is a loss of the library: other parts without gradients are often weights or baselines."""
+    calls = [one.node for one in term.factors if isinstance(one.node, ast.Call)]
+    return any(loss(program, one) is not None for one in calls)
+
+
+def _statements(program: Program, term: Term) -> list[ast.stmt]:
+    return [program.statement(one.node) for one in term.factors]
+
+
+# --- whose gradients ---
+
+
+@reads("optimizer of another model")
+def _stranger(program: Program) -> Iterator[Spot]:
+    """Find a step of an optimizer whose weights get no gradient from any backward pass of its loop."""
+    for one in trainings(program):
+        passes = one.of("backward")
+        found = [reach(program, event.value) for event in passes]
+        if not one.is_known or any(not it.known or not it.learns for it in found):
+            continue
+        learns = {made for it in found for made in it.learns}
+        for event in one.of("step"):
+            made = optimizer(program, event.value)
+            mine = trained_by(program, made) if made is not None else None
+            if made is None or not mine or any(related(have, it) for have in mine for it in learns):
+                continue
+            if _held_by(program, mine) & _held_by(program, learns):
+                continue  # made anew under the same name
+            if all(_is_module(program, have) for have in mine):
+                order = [
+                    it
+                    for _, it in sorted(zip(passes, found, strict=True), key=lambda pair: _after(one, pair[0], event))
+                ]
+                cut = [node for it in order for have, node in it.cut if any(related(have, own) for own in mine)]
+                place = cut[0] if cut else made.node
+                why = f"{shown(cut[0])} cuts it off" if cut else "it holds the weights of another model"
+                yield spot(place, event.node, made.node, passes[0].node, step=shown(event.node), why=why)
+                break
+
+
+def _after(one: Iteration, backward: Event, step: Event) -> tuple[bool, int]:
+    """Return the order of passes as seen from a step: the last one before it first."""
+    places = list(one.events)
+    distance = places.index(step) - places.index(backward)
+    return distance < 0, distance
+
+
+def _held_by(program: Program, values: Iterable[Value]) -> set[str]:
+    """Return the variables that hold modules."""
+    statements = [program.statement(one.node) for one in values if one.node in program.parents]
+    plain = [one.targets[0] for one in statements if isinstance(one, ast.Assign)]
+    return {ast.unparse(one) for one in plain if isinstance(one, ast.Name | ast.Attribute)}
+
+
+def _is_module(program: Program, value: Value) -> bool:
+    return modules(program, value) is not None
+
+
+@reads("target with gradients")
+def _moving(program: Program) -> Iterator[Spot]:
+    """Find `loss(q(s), r + gamma * q(s'))`, whose target teaches the model that it is to judge."""
+    for one in losses(program):
+        if one.kind not in ELEMENTWISE or one.target is None or not _discounted(program, one.target):
+            continue
+        mine, theirs = reach(program, one.input), reach(program, one.target)
+        shared = [it for it in theirs.learns if any(related(it, have) for have in mine.learns)]
+        if shared and _is_trained(program, one.call):
+            node = _discounting(program, one.target)
+            yield spot(node, one.call, program.statement(node), text=shown(node))
+
+
+def _discounting(program: Program, target: ast.expr) -> ast.expr:
+    """Return the expression with the discount that a target is computed by."""
+    for end in flow(program).ends(target):
+        if _GAMMA.search(ast.unparse(end.node)):
+            return end.node
+    return target
+
+
+def _discounted(program: Program, target: ast.expr) -> bool:
+    return any(
+        isinstance(end.node, ast.BinOp) and _GAMMA.search(ast.unparse(end.node)) for end in flow(program).ends(target)
+    )
+
+
+def _is_trained(program: Program, node: ast.AST) -> bool:
+    """Tell whether a function or a script around a node holds a backward pass, or something calls it that does."""
+    around = program.function(node) or program.tree
+    held = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(around))
+    return held or any(getattr(one.func, "attr", "") == "backward" for one in program.calls)
+
+
+@reads("advantage with gradients")
+def _advantage(program: Program) -> Iterator[Spot]:
+    """Find `log_prob * (returns - value)` where the value has gradients, and so learns from the policy's loss."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            yield from _weights_with_gradients(program, one, event)
+
+
+def _weights_with_gradients(program: Program, one: Iteration, event: Event) -> Iterator[Spot]:
+    for call in _products(program, event):
+        for policy, gain in ((call.left, call.right), (call.right, call.left)):
+            if not _is_policy(program, Value(policy, event.frame)):
+                continue
+            for end in flow(program).ends(Value(gain, event.frame)):
+                difference = isinstance(end.node, ast.BinOp) and isinstance(end.node.op, ast.Sub)
+                if difference and isinstance(end.node, ast.BinOp) and _is_critic(program, end):
+                    yield spot(
+                        end.node, call, program.statement(end.node), program.statement(call), text=shown(end.node)
+                    )
+                    return
+
+
+def _products(program: Program, event: Event) -> Iterator[ast.BinOp]:
+    """Yield the products in the function of a backward pass, and in the loops that make what it begins at."""
+    around = program.function(event.node) or program.tree
+    for node in ast.walk(around):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            yield node
+
+
+def _is_policy(program: Program, value: Value) -> bool:
+    node = value.node
+    while isinstance(node, ast.UnaryOp):
+        node = node.operand
+    if not _LOG_PROB.search(ast.unparse(node)) and not _log_probability(program, Value(node, value.frame)):
+        return False
+    found = reach(program, Value(node, value.frame))
+    return bool(found.learns)
+
+
+def _log_probability(program: Program, value: Value) -> bool:
+    ends = flow(program).ends(value)
+    return any(isinstance(one.node, ast.Call) and getattr(one.node.func, "attr", "") == "log_prob" for one in ends)
+
+
+def _is_critic(program: Program, end: Value) -> bool:
+    """Tell whether what is subtracted is computed by a model, with its gradients."""
+    node = end.node
+    assert isinstance(node, ast.BinOp)
+    found = reach(program, Value(node.right, end.frame))
+    return bool(found.learns)
+
+
+def exchanged(program: Program) -> Iterator[Spot]:
+    """Yield divergences whose first argument has no gradient while the second has."""
+    for one in losses(program):
+        if one.kind != "kl_div" or one.target is None or (one.call.keywords and one.call.keywords[0].arg == "input"):
+            continue
+        mine, theirs = reach(program, one.input), reach(program, one.target)
+        if mine.known and not mine.learns and mine.cut and theirs.learns and not theirs.cut:
+            remedy = f"{shown(one.call.func)}({shown(one.target, 30)}, {shown(one.input, 30)})"
+            yield spot(one.call, given=shown(one.input, 30), output=shown(one.target, 30), remedy=remedy)
+
+
+@reads("gradients of another loss")
+def _mixed(program: Program) -> Iterator[Spot]:
+    """Find a step that uses the gradients of an earlier loss too, whose own step another optimizer has taken."""
+    for one in trainings(program):
+        places = list(one.events)
+        if not one.is_known or not all(event.sure and not event.loops for event in places):
+            continue
+        for event in one.own("step"):
+            made = optimizer(program, event.value)
+            mine = trained_by(program, made) if made is not None else None
+            if made is None or not mine:
+                continue
+            begin = _cleared_at(program, places, event, mine)
+            if begin is None:
+                continue
+            between = places[begin : places.index(event)]
+            passes = [it for it in between if it.kind == "backward" and _reaches(program, it, mine)]
+            others = [it for it in between if it.kind == "step" and optimizer(program, it.value) != made]
+            if len(passes) > 1 and any(_between(places, passes[0], it, passes[-1]) for it in others):
+                yield spot(
+                    passes[0].node, event.node, made.node, step=shown(event.node), loss=shown(passes[0].value.node)
+                )
+                break
+
+
+def _between(places: list[Event], first: Event, middle: Event, last: Event) -> bool:
+    return places.index(first) < places.index(middle) < places.index(last)
+
+
+def _cleared_at(program: Program, places: list[Event], step: Event, mine: list[Value]) -> int | None:
+    """Return the place of the last event before a step that clears the gradients of its weights."""
+    found: int | None = None
+    for at, event in enumerate(places[: places.index(step)]):
+        if event.kind != "zero":
+            continue
+        made = optimizer(program, event.value)
+        held = modules(program, event.value) if made is None else None
+        known = trained_by(program, made) if made is not None else [it.made for it in held] if held else None
+        if known is None:
+            return None
+        if any(related(it, have) for it in known for have in mine):
+            found = at
+    return found
+
+
+# --- who clears them ---
+
+
+def uncleared(program: Program) -> Iterator[Spot]:
+    """Yield backward passes of an arm, or for an optimizer, whose gradients nothing clears."""
+    for one in trainings(program):
+        if not one.whole and not one.of("zero"):
+            continue
+        yield from _of_an_arm(one)
+        yield from _of_an_optimizer(program, one)
+
+
+def _of_an_arm(one: Iteration) -> Iterator[Spot]:
+    zeros = one.of("zero")
+    for event in one.own("backward"):
+        steps = [it for it in one.own("step") if it.beside(event)]
+        mine = [it for it in steps if _same_arm(it, event)]
+        if zeros and mine and event.arms and not any(it.beside(event) for it in zeros) and one.is_known:
+            yield spot(event.node, mine[0].node, *event.chain, step=shown(mine[0].node))
+
+
+def _same_arm(one: Event, other: Event) -> bool:
+    return one.arms == other.arms
+
+
+def _of_an_optimizer(program: Program, one: Iteration) -> Iterator[Spot]:
+    """Find a step of an optimizer while only the gradients of others are cleared."""
+    cleared: list[Value] = []
+    makers: list[Value] = []
+    for event in one.of("zero"):
+        made = optimizer(program, event.value)
+        held = modules(program, event.value) if made is None else None
+        known = list(spread(program, [it.made for it in held])) if held is not None else None
+        known = trained_by(program, made) if made is not None else known
+        if known is None:
+            return
+        cleared += known
+        makers += [made] if made is not None else []
+    seen: set[Value] = set()
+    for event in one.own("step") if one.of("zero") and one.is_known else ():
+        made = optimizer(program, event.value)
+        mine = trained_by(program, made) if made is not None and made not in makers else None
+        if made is None or not mine or made in seen or any(related(it, have) for it in mine for have in cleared):
+            continue
+        seen.add(made)
+        before = [it for it in one.of("backward") if _reaches(program, it, mine)]
+        if before:
+            yield spot(before[0].node, event.node, made.node, step=shown(event.node))
+
+
+def _reaches(program: Program, event: Event, mine: list[Value]) -> bool:
+    found = reach(program, event.value)
+    return any(contains(have, it) or contains(it, have) for it in found.learns for have in mine)
+
+
+RULES = rules_of(globals())

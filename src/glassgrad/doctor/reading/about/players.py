@@ -1,0 +1,272 @@
+"""Rules about returns of episodes, and about generators and their judges."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import modules, optimizer
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.iterations import Event, trainings
+from glassgrad.doctor.reading.program import Program, number
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.terms import terms
+from glassgrad.doctor.reading.values import library_name, loss
+
+_GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
+_REWARDS = re.compile(r"reward|(^|_)rs?(_|$)|rews?", re.IGNORECASE)
+_TARGET = re.compile(r"(^|_)(target|tgt)(_|\d|$)|target$", re.IGNORECASE)
+
+
+# --- returns ---
+
+
+@reads("returns summed forwards")
+def _forwards(program: Program) -> Iterator[Spot]:
+    """Find `for r in rewards: total = r + gamma * total`, which needs the rewards in reverse."""
+    for node in program.nodes:
+        if not isinstance(node, ast.For) or not _REWARDS.search(ast.unparse(node.iter)):
+            continue
+        text = ast.unparse(node.iter)
+        if re.search(r"revers|\[::-1\]|-1, -1|flip", text) or _reversed_before(program, node):
+            continue
+        for one in node.body:
+            if isinstance(one, ast.Assign) and _is_discounted(one, node.target):
+                yield spot(one, node, text=shown(one), loop=f"for {shown(node.target)} in {shown(node.iter)}")
+
+
+def _reversed_before(program: Program, loop: ast.For) -> bool:
+    around = program.function(loop) or program.tree
+    names = {one.id for one in ast.walk(loop.iter) if isinstance(one, ast.Name)}
+    for node in ast.walk(around):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "reverse" and node.lineno < loop.lineno:
+            return True
+        mine = isinstance(node, ast.Assign) and {ast.unparse(one) for one in node.targets} & names
+        if mine and isinstance(node, ast.Assign) and re.search(r"revers|\[::-1\]|flip", ast.unparse(node.value)):
+            return True
+    return False
+
+
+def _is_discounted(node: ast.Assign, target: ast.expr) -> bool:
+    """Tell whether a statement is `total = r + gamma * total`."""
+    total, value = ast.unparse(node.targets[0]), node.value
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return False
+    names = {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
+    for reward, rest in ((value.left, value.right), (value.right, value.left)):
+        product = isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Mult)
+        mine = {one.id for one in ast.walk(reward) if isinstance(one, ast.Name)} & names
+        if product and isinstance(rest, ast.BinOp) and mine and _GAMMA.search(ast.unparse(rest)):
+            return total in {ast.unparse(rest.left), ast.unparse(rest.right)}
+    return False
+
+
+@reads("returns in reverse order")
+def _backwards(program: Program) -> Iterator[Spot]:
+    """Find returns that are appended from the last reward to the first, and never turned round."""
+    for node in program.nodes:
+        if not isinstance(node, ast.For) or not re.search(r"reversed\(|\[::-1\]", ast.unparse(node.iter)):
+            continue
+        discounted = [one for one in node.body if isinstance(one, ast.Assign) and _is_discounted(one, node.target)]
+        for one in node.body if discounted else ():
+            call = one.value if isinstance(one, ast.Expr) else None
+            appended = isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "append"
+            if not appended or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            name = ast.unparse(call.func.value)
+            around = ast.unparse(program.function(node) or program.tree)
+            turned = rf"{re.escape(name)}\[::-1\]|reversed\({re.escape(name)}\)|{re.escape(name)}\.reverse|flip\("
+            if not re.search(turned, around) and not _turned_outside(program, node):
+                yield spot(call, node, text=shown(call), name=name)
+
+
+def _turned_outside(program: Program, loop: ast.For) -> bool:
+    """Tell whether what a function returns is turned round where it is called."""
+    function = program.function(loop)
+    calls = program.calls_of(function.name) if function is not None else []
+    calls = calls or (program.calls_of(f".{function.name}") if function is not None else [])
+    texts = [ast.unparse(program.statement(one)) for one in calls]
+    return any(re.search(r"\[::-1\]|reversed|flip|reverse", text) for text in texts)
+
+
+# --- targets ---
+
+
+@reads("copy never updated")
+def _never_copied(program: Program) -> Iterator[Spot]:
+    """Find a copy called a target, of a model that learns by values, which nothing ever updates."""
+    if not any(_GAMMA.search(getattr(node, "id", getattr(node, "attr", ""))) for node in program.nodes):
+        return
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.value, ast.Call):
+            continue
+        target = node.targets[0]
+        name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+        if not _TARGET.search(name) or modules(program, node.value) is None:
+            continue
+        uses = [one for one in program.nodes if _names(one, name)]
+        calls = [one for one in uses if _is_called(program, one)]
+        updates = [one for one in uses if not _is_harmless(program, one, node)]
+        if calls and not updates:
+            yield spot(node, program.statement(calls[0]), name=name, text=shown(node))
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == name
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _is_called(program: Program, node: ast.AST) -> bool:
+    outer = program.parents.get(node)
+    return isinstance(outer, ast.Call) and outer.func is node
+
+
+def _is_harmless(program: Program, node: ast.AST, made: ast.Assign) -> bool:
+    """Tell whether a use of a model cannot change its weights later: it is called, made or put to rest."""
+    if _is_called(program, node) or any(one is node for one in ast.walk(made)):
+        return True
+    outer = program.parents.get(node)
+    if not isinstance(outer, ast.Attribute):
+        return False
+    once = not program.loops(node) and (function := program.function(node)) is not None and function.name == "__init__"
+    begins = once or (program.function(node) is None and not program.loops(node))
+    return outer.attr in {"eval", "requires_grad_", "train", "to"} or (
+        outer.attr in {"load_state_dict", "parameters"} and begins
+    )
+
+
+# --- two players ---
+
+
+def _judged(program: Program, event: Event) -> list[tuple[ast.Call, str, bool]]:
+    """Return the losses at which a pass begins: each with its targets of 0 or 1, and whether it judges fakes."""
+    found: list[tuple[ast.Call, str, bool]] = []
+    for term in terms(program, event.value):
+        for one in term.factors:
+            call = one.node
+            known = loss(program, call) if isinstance(call, ast.Call) else None
+            if known is None or known.target is None or not isinstance(call, ast.Call) or "binary" not in known.kind:
+                continue
+            label = _label(program, Value(known.target, one.frame))
+            fake = _is_generated(program, Value(known.input, one.frame))
+            if label:
+                found.append((call, label, fake))
+    return found
+
+
+def _label(program: Program, value: Value) -> str:
+    """Return "0" or "1" for targets that are all zeros or all ones."""
+    one = flow(program).end(value)
+    node = one.node if one is not None else None
+    while isinstance(node, ast.Subscript):
+        inner = flow(program).end(Value(node.value, value.frame))
+        node = inner.node if inner is not None else None
+    if not isinstance(node, ast.Call):
+        return ""
+    name = library_name(program, node)
+    if name in {"ones", "ones_like", "zeros", "zeros_like"}:
+        return "1" if name.startswith("ones") else "0"
+    if name in {"full", "full_like"} and len(node.args) > 1:
+        size = number(node.args[1])
+        return "" if size is None else "1" if size > 0.5 else "0"
+    if isinstance(node.func, ast.Attribute) and node.func.attr in {"to", "float", "cuda", "view", "expand"}:
+        return _label(program, Value(node.func.value, value.frame))
+    return ""
+
+
+def _is_generated(program: Program, value: Value) -> bool:
+    """Tell whether what a judge is called with is the output of another model."""
+    for one in _judge_calls(program, value):
+        for given in one.node.args if isinstance(one.node, ast.Call) else ():
+            if _from_model(program, Value(given, one.frame), 0):
+                return True
+    return False
+
+
+def _judge_calls(program: Program, value: Value) -> Iterator[Value]:
+    node, frame = value.node, value.frame
+    for _ in range(6):
+        if isinstance(node, ast.Name):
+            bound = program.bound(node)
+            if bound is None or bound.value is None:
+                return
+            node = bound.value
+        elif isinstance(node, ast.Call) and modules(program, Value(node.func, frame)) is None:
+            if not isinstance(node.func, ast.Attribute):
+                return
+            node = node.func.value
+        else:
+            break
+    if isinstance(node, ast.Call):
+        yield Value(node, frame)
+
+
+def _from_model(program: Program, value: Value, depth: int) -> bool:
+    node = value.node
+    if depth > 5:
+        return False
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        return (
+            bound is not None
+            and bound.value is not None
+            and _from_model(program, Value(bound.value, value.frame), depth + 1)
+        )
+    if isinstance(node, ast.Call):
+        if modules(program, Value(node.func, value.frame)) is not None:
+            return True
+        if isinstance(node.func, ast.Attribute) and node.func.attr in {"detach", "view", "reshape", "to"}:
+            return _from_model(program, Value(node.func.value, value.frame), depth + 1)
+        inner = flow(program).callee(node, value.frame)
+        if inner is not None:
+            text = ast.unparse(inner.function)
+            return "randn" in text and bool(re.search(r"generator|\bgen\b|netG|self\.g\(", text, re.IGNORECASE))
+    return False
+
+
+@reads("both examples judged alike")
+def _alike(program: Program) -> Iterator[Spot]:
+    """Find a judge that learns the same label for real examples and for generated ones."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            found = _judged(program, event)
+            if len(found) == 2 and found[0][1] == found[1][1] and found[0][2] != found[1][2]:
+                fake = next(call for call, _, is_fake in found if is_fake)
+                yield spot(fake, event.node, program.statement(fake), text=shown(fake), label=found[0][1])
+
+
+@reads("generator helps its judge")
+def _helps(program: Program) -> Iterator[Spot]:
+    """Find a generator whose loss gives its examples the label that the judge learns for fakes."""
+    for one in trainings(program):
+        passes = [(event, _judged(program, event)) for event in one.own("backward")]
+        pairs = [found for _, found in passes if len(found) == 2 and len({label for _, label, _ in found}) == 2]
+        judge = [label for found in pairs for _, label, fake in found if fake]
+        judge += _single(passes)
+        for event, found in passes:
+            same = len(found) == 1 and found[0][2] and len(set(judge)) == 1 and found[0][1] == judge[0]
+            if same and _steps_generator(program, one.own("step"), event, one.events):
+                call = found[0][0]
+                yield spot(call, event.node, program.statement(call), text=shown(call), label=judge[0])
+
+
+def _single(passes: list[tuple[Event, list[tuple[ast.Call, str, bool]]]]) -> list[str]:
+    """Return the label of fakes where real and fake examples have a backward pass each."""
+    real = [at for at, (_, found) in enumerate(passes) if len(found) == 1 and not found[0][2]]
+    after = [found[0][1] for at, (_, found) in enumerate(passes) if len(found) == 1 and found[0][2] and at - 1 in real]
+    return after[:1] if len(passes) > 2 else []
+
+
+def _steps_generator(program: Program, steps: list[Event], event: Event, events: tuple[Event, ...]) -> bool:
+    """Tell whether the step behind a pass is that of another optimizer than the judge's."""
+    order = list(events)
+    behind = [step for step in steps if order.index(step) > order.index(event)]
+    before = [step for step in steps if order.index(step) < order.index(event)]
+    mine = optimizer(program, behind[0].value) if behind else None
+    others = [optimizer(program, step.value) for step in before]
+    return mine is not None and any(one is not None and one != mine for one in others)
+
+
+RULES = rules_of(globals())

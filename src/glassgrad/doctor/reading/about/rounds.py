@@ -1,0 +1,368 @@
+"""Rules about epochs: schedules, folds, the best model, and what is kept from round to round."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import modules, optimizer, setting, trained_by
+from glassgrad.doctor.reading.flow import Value, flow, frames_of
+from glassgrad.doctor.reading.iterations import Event, Iteration, iterations, rounds, trainings
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import Program, argument, constant, number
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.values import mentions
+
+_FALLS = re.compile(r"loss|err|mse|mae|rmse|perplexity|ppl|nll", re.IGNORECASE)
+_RISES = re.compile(r"acc|score|f1|auc|dice|iou|reward|precision|recall|bleu|r2", re.IGNORECASE)
+_FOLD = re.compile(r"fold|kf|cv", re.IGNORECASE)
+_WARM = re.compile(r"warm", re.IGNORECASE)
+_WAITED = re.compile(r"patien|wait|counter|no_improve|bad_epochs|stall|since", re.IGNORECASE)
+
+
+# --- divided gradients ---
+
+
+@reads("accumulated without division")
+def _undivided(program: Program) -> Iterator[Spot]:
+    """Find `if (i + 1) % n == 0: step` while each loss adds its whole gradient."""
+    for one in trainings(program):
+        steps, passes = one.own("step"), one.own("backward")
+        if len(steps) != 1 or len(passes) != 1 or not passes[0].sure or steps[0].sure or not steps[0].arms:
+            continue
+        count = _every(steps[0].arms[-1][0].test) if steps[0].arms[-1][2] else None
+        zeros = [event for event in one.of("zero") if event.arms]
+        if count is None or not zeros or len(zeros) != len(one.of("zero")) or (setting(program, count) or 2) <= 1:
+            continue
+        if not _is_divided(program, passes[0], count):
+            yield spot(passes[0].node, steps[0].node, *_sets(program, passes[0]), count=shown(count, 30))
+
+
+def _every(test: ast.expr) -> ast.expr | None:
+    """Return n of `i % n == 0`, also with `or` beside it."""
+    if isinstance(test, ast.BoolOp):
+        return next((found for part in test.values if (found := _every(part)) is not None), None)
+    if isinstance(test, ast.Compare) and isinstance(test.left, ast.BinOp) and isinstance(test.left.op, ast.Mod):
+        return test.left.right
+    return None
+
+
+def _sets(program: Program, event: Event) -> list[ast.stmt]:
+    node = event.value.node
+    bound = program.bound(node) if isinstance(node, ast.Name) else None
+    return [bound.statement] if bound is not None and isinstance(bound.statement, ast.stmt) else []
+
+
+def _is_divided(program: Program, event: Event, count: ast.expr) -> bool:
+    """Tell whether a loss, or a gradient, is divided or averaged anywhere in the function of a backward pass."""
+    around = program.function(event.node) or program.tree
+    for node in ast.walk(around):
+        operation = node.op if isinstance(node, ast.BinOp | ast.AugAssign) else None
+        text = ast.unparse(node) if isinstance(operation, ast.Div | ast.Mult) else ""
+        if "loss" in text.lower() or ".grad" in text or ast.unparse(count) in text:
+            return True
+    return any("sum" in str(constant(argument(one, "reduction"))) for one in program.calls)
+
+
+# --- schedules ---
+
+
+def per_batch(program: Program) -> Iterator[Spot]:
+    """Yield schedules over epochs, by their numbers, that are stepped in the loop over batches."""
+    for outer in rounds(program):
+        epochs = _epochs(program, outer)
+        for event in outer.of("schedule"):
+            call = event.node
+            if not event.loops or not event.sure or epochs is None or not isinstance(call, ast.Call):
+                continue
+            schedule = flow(program).end(event.value)
+            length = _length(program, schedule) if schedule is not None else None
+            trained = [one for one in outer.of("backward") if one.loops == event.loops]
+            if trained and schedule is not None and length is not None and epochs >= 3 and length <= epochs:
+                yield spot(call, schedule.node, schedule=shown(schedule.node))
+
+
+def _length(program: Program, schedule: Value) -> float | None:
+    """Return after how many steps a schedule has lowered the rate for the first time, or to its end."""
+    call = schedule.node
+    if not isinstance(call, ast.Call):
+        return None
+    name = last(program.names.full(call.func))
+    places = {"StepLR": ("step_size", 1), "CosineAnnealingLR": ("T_max", 1), "LinearLR": ("total_iters", 3)}
+    if name in places:
+        given = argument(call, *places[name])
+        return setting(program, Value(given, schedule.frame)) if given is not None else None
+    if name == "MultiStepLR":
+        steps = argument(call, "milestones", 1)
+        end = flow(program).end(Value(steps, schedule.frame)) if steps is not None else None
+        sizes = (
+            [setting(program, one) for one in end.node.elts]
+            if end and isinstance(end.node, ast.List | ast.Tuple)
+            else []
+        )
+        known = [one for one in sizes if one is not None]
+        return min(known) if known and len(known) == len(sizes) else None
+    return None
+
+
+def _epochs(program: Program, outer: Iteration) -> float | None:
+    """Return the number of rounds of a loop over a range."""
+    source = outer.node.iter if isinstance(outer.node, ast.For) else None
+    if not isinstance(source, ast.Call) or getattr(source.func, "id", "") not in {"range", "trange"} or not source.args:
+        return None
+    numbers = [setting(program, one) for one in source.args[:2]]
+    if None in numbers:
+        return None
+    known = [one for one in numbers if one is not None]
+    return known[-1] - (known[0] if len(known) > 1 else 0)
+
+
+@reads("schedule beyond the run")
+def _beyond(program: Program) -> Iterator[Spot]:
+    """Find a schedule, stepped for each epoch, whose first change comes after the last epoch."""
+    for outer in rounds(program):
+        epochs = _epochs(program, outer)
+        for event in outer.own("schedule"):
+            schedule = flow(program).end(event.value)
+            name = _name_of(program, schedule)
+            length = _length(program, schedule) if schedule is not None else None
+            if name not in {"StepLR", "MultiStepLR"} or length is None or epochs is None or schedule is None:
+                continue
+            if length >= epochs > 1:
+                facts = {"length": f"{length:g}", "epochs": f"{epochs:g}"}
+                yield spot(schedule.node, event.node, text=shown(schedule.node), **facts)
+
+
+def _name_of(program: Program, value: Value | None) -> str:
+    call = value.node if value is not None else None
+    return last(program.names.full(call.func)) if isinstance(call, ast.Call) else ""
+
+
+@reads("schedule never stepped")
+def _never(program: Program) -> Iterator[Spot]:
+    """Find a schedule that nothing steps, in a script that trains."""
+    stepped = list(program.calls_of(".step"))
+    for call in program.calls:
+        statement = program.parents.get(call)
+        full = program.names.full(call.func)
+        if "lr_scheduler." not in full or not last(full)[:1].isupper() or not isinstance(statement, ast.Assign):
+            continue
+        target = statement.targets[0]
+        text = ast.unparse(target)
+        if not isinstance(target, ast.Name | ast.Attribute) or not stepped:
+            continue
+        reads_it = [node for node in program.nodes if _reads(node, text.removeprefix("self."))]
+        trains = any(one.of("step") for one in trainings(program))
+        if trains and not reads_it:
+            yield spot(call, name=text, text=shown(call))
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == name and isinstance(node.ctx, ast.Load)
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+
+
+def per_epoch(program: Program) -> Iterator[Spot]:
+    """Yield schedules over all batches, by `len(loader)` in their lengths, that are stepped once an epoch."""
+    for outer in rounds(program):
+        inner = [one for one in outer.of("backward") if one.loops]
+        for event in outer.own("schedule"):
+            schedule = flow(program).end(event.value)
+            call = schedule.node if schedule is not None else None
+            given = argument(call, "T_max", 1) if isinstance(call, ast.Call) else None
+            end = (
+                flow(program).end(given)
+                if given is not None and _name_of(program, schedule) == "CosineAnnealingLR"
+                else None
+            )
+            if (
+                end is not None
+                and inner
+                and call is not None
+                and re.search(r"len\(\w*(loader|dl|batches)\w*\)", ast.unparse(end.node))
+            ):
+                yield spot(event.node, call, schedule=shown(call))
+
+
+@reads("warm-up counts another number")
+def _warm(program: Program) -> Iterator[Spot]:
+    """Find `if step < warmup: share = i / warmup`, where i is only a part of what is compared."""
+    for node in program.nodes:
+        if not isinstance(node, ast.If | ast.IfExp) or not isinstance(node.test, ast.Compare):
+            continue
+        test = node.test
+        count, limit = test.left, test.comparators[0]
+        if not isinstance(test.ops[0], ast.Lt | ast.LtE) or not _WARM.search(ast.unparse(limit)):
+            continue
+        body = node.body if isinstance(node.body, list) else [node.body]
+        for one in (part for statement in body for part in ast.walk(statement)):
+            division = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)
+            if not division or not isinstance(one, ast.BinOp) or ast.unparse(one.right) != ast.unparse(limit):
+                continue
+            if _is_part(program, one.left, count):
+                yield spot(one, node.test, text=shown(one), count=shown(count), limit=shown(limit))
+
+
+def _is_part(program: Program, used: ast.expr, count: ast.expr) -> bool:
+    """Tell whether a number is one summand of the number that is compared."""
+    if not isinstance(used, ast.Name) or not isinstance(count, ast.Name) or used.id == count.id:
+        return False
+    bound = program.bound(count)
+    value = bound.value if bound is not None else None
+    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and mentions(value, used.id)
+
+
+# --- folds ---
+
+
+@reads("folds share one model")
+def _folds(program: Program) -> Iterator[Spot]:
+    """Find a loop over folds that trains a model made before it."""
+    for one in iterations(program):
+        if not isinstance(one.node, ast.For) or not _over_folds(program, one.node) or not one.of("step"):
+            continue
+        for event in one.of("step"):
+            made_by = optimizer(program, event.value)
+            mine = trained_by(program, made_by) if made_by is not None else None
+            for have in mine or []:
+                held = modules(program, have)
+                inside = any(node is have.node for node in ast.walk(one.node)) or _entered_within(have, one.node)
+                anew = re.search(
+                    r"reset_parameters|load_state_dict|deepcopy|apply\(|init_weights", ast.unparse(one.node)
+                )
+                if held and not inside and not anew:
+                    place: list[ast.expr] = [frame.call for frame in frames_of(have.frame)]
+                    place = place[-1:] or [have.node]
+                    yield spot(place[0], one.node, *event.chain[:1], loop=shown(one.node.iter, 40))
+                    return
+
+
+def _entered_within(value: Value, loop: ast.For) -> bool:
+    frame = value.frame
+    while frame is not None:
+        if any(node is frame.call for node in ast.walk(loop)):
+            return True
+        frame = frame.outer
+    return False
+
+
+def _over_folds(program: Program, loop: ast.For) -> bool:
+    names = [one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
+    if any(_FOLD.search(name) for name in names):
+        return True
+    calls = [one for one in ast.walk(loop.iter) if isinstance(one, ast.Call)]
+    return any(re.search(r"k_?fold", ast.unparse(one.func), re.IGNORECASE) or _kfold(program, one) for one in calls)
+
+
+def _kfold(program: Program, call: ast.Call) -> bool:
+    if getattr(call.func, "attr", "") != "split" or not isinstance(call.func, ast.Attribute):
+        return False
+    end = flow(program).end(call.func.value)
+    return end is not None and isinstance(end.node, ast.Call) and "KFold" in ast.unparse(end.node.func)
+
+
+# --- the best model ---
+
+
+@reads("best value never changes")
+def _best(program: Program) -> Iterator[Spot]:
+    """Find `best = inf` with `if loss > best`, and `best = 0` with `if accuracy < best`."""
+    for node in program.nodes:
+        test = node.test if isinstance(node, ast.If) else None
+        if not isinstance(node, ast.If) or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+            continue
+        sides = (test.left, test.comparators[0], test.ops[0]), (test.comparators[0], test.left, _mirrored(test.ops[0]))
+        for value, best, operation in sides:
+            sets = [one for one in node.body if isinstance(one, ast.Assign) and _assigns(one, best, value)]
+            begin = _begin(program, best) if sets else None
+            if begin is None or not isinstance(operation, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+                continue
+            rises = isinstance(operation, ast.Gt | ast.GtE)
+            never = (rises and begin == math.inf) or (not rises and begin == -math.inf)
+            wrong = not rises and begin == 0 and _RISES.search(ast.unparse(value)) is not None
+            small = not rises and begin == 0 and _FALLS.search(ast.unparse(value)) is not None
+            if never or wrong or small:
+                facts = {"best": ast.unparse(best), "begin": f"{begin:g}"}
+                yield spot(test, sets[0], text=shown(test), **facts)
+
+
+def _mirrored(operation: ast.cmpop) -> ast.cmpop:
+    turned = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
+    return turned[type(operation)]() if type(operation) in turned else operation
+
+
+def _assigns(node: ast.Assign, best: ast.expr, value: ast.expr) -> bool:
+    target, given = node.targets[0], node.value
+    pairs = [(target, given)]
+    if isinstance(target, ast.Tuple) and isinstance(given, ast.Tuple) and len(target.elts) == len(given.elts):
+        pairs = list(zip(target.elts, given.elts, strict=True))
+    return any(
+        ast.unparse(one) == ast.unparse(best) and ast.unparse(other) == ast.unparse(value) for one, other in pairs
+    )
+
+
+def _begin(program: Program, best: ast.expr) -> float | None:
+    """Return the number with which the best value begins."""
+    if isinstance(best, ast.Name):
+        found = [
+            one.value for one in program.bindings(program.scope(best), best.id) if not program.loops(one.statement)
+        ]
+    elif isinstance(best, ast.Attribute):
+        found = [one.value for one in program.attribute(program.owner(best), best.attr) if one.path == ()][:1]
+    else:
+        return None
+    return _infinite(program, found[0]) if found and found[0] is not None else None
+
+
+def _infinite(program: Program, node: ast.expr) -> float | None:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _infinite(program, node.operand)
+        return -inner if inner is not None else None
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and node.args:
+        text = str(constant(node.args[0])).lower().strip()
+        return {"inf": math.inf, "-inf": -math.inf, "infinity": math.inf}.get(text)
+    if program.names.full(node) in {"math.inf", "numpy.inf", "torch.inf"}:
+        return math.inf
+    return number(node)
+
+
+@reads("patience never reset")
+def _patience(program: Program) -> Iterator[Spot]:
+    """Find a counter of rounds without improvement that no improvement sets to 0."""
+    for node in program.nodes:
+        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add) or constant(node.value) != 1:
+            continue
+        name = ast.unparse(node.target)
+        branch = next((one for one in program.outward(node) if isinstance(one, ast.If)), None)
+        within = _repeated(program, node)
+        if not _WAITED.search(name) or branch is None or not within:
+            continue
+        better = (
+            branch.body if not any(one is node for part in branch.body for one in ast.walk(part)) else branch.orelse
+        )
+        other = [one for part in better for one in ast.walk(part) if isinstance(one, ast.Assign)]
+        keeps = any("best" in ast.unparse(target) for one in other for target in one.targets)
+        ends = any(isinstance(one, ast.Compare) and name in ast.unparse(one) for one in program.nodes)
+        every = [one for part in within for one in ast.walk(part) if isinstance(one, ast.Assign)]
+        resets = [one for one in every if _sets_anew(one, name)]
+        if keeps and ends and not resets:
+            yield spot(node, branch, name=name)
+
+
+def _repeated(program: Program, node: ast.AST) -> list[ast.AST]:
+    """Return what is run again and again around a statement: a loop, or the methods of an object that is called."""
+    loops, owner = program.loops(node), program.owner(node)
+    if loops:
+        return [loops[-1]]
+    return [method for name, method in owner.methods.items() if name != "__init__"] if owner is not None else []
+
+
+def _sets_anew(node: ast.Assign, name: str) -> bool:
+    parts = [one for target in node.targets for one in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return any(ast.unparse(one) == name for one in parts)
+
+
+RULES = rules_of(globals())

@@ -1,0 +1,447 @@
+"""Rules about the signs and sizes of the terms of a loss, and of the weights of averages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.iterations import Event, trainings
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import Program, argument, constant, number
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.terms import Term, terms
+from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, library_name, loss, op
+
+_GAIN = re.compile(
+    r"(^|_)(adv|advantages?|returns?|rewards?|gains?|deltas?|td_errors?|td|gae|G|R|rtg|rets?|discounted\w*)(_|\d|$)"
+)
+_PENALTY = re.compile(r"(^|_)(l1|l2|reg|regulari[sz]\w*|penalty|weight_decay|wd)(_|\d|$)", re.IGNORECASE)
+_TEMPERATURE = re.compile(r"^(self\.)?(temperature|temp|tau|T)$")
+_FOLLOWER = re.compile(r"target|tgt|ema|shadow|avg|average|teacher|momentum_?(enc|model|net)|slow", re.IGNORECASE)
+_ADVERSE = re.compile(r"advers|attack|discrimin|critic|delta|domain|fgsm|pgd|gan|minimax|dual|lagrang", re.IGNORECASE)
+
+
+def _losses_of(program: Program) -> Iterator[tuple[Event, list[Term]]]:
+    """Yield the backward passes of a script with the terms of what they begin at, each once."""
+    seen: set[ast.AST] = set()
+    for one in trainings(program):
+        for event in one.own("backward"):
+            if event.node not in seen:
+                seen.add(event.node)
+                yield event, terms(program, event.value)
+
+
+def _name(value: Value) -> str:
+    """Return the last word of a value: of a name, an attribute, or what a call or an index is applied to."""
+    node: ast.AST = value.node
+    while isinstance(node, ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+        if isinstance(node, ast.Attribute) and node.attr in {"detach", "mean", "unsqueeze", "squeeze", "to", "float"}:
+            node = node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+# --- likelihoods ---
+
+
+@reads("sign of the loss turned")
+def _turned(program: Program) -> Iterator[Spot]:
+    for event, found in _losses_of(program):
+        whole = [one for one in found if not _is_number(one)]
+        for one in whole:
+            what = _raised(program, one, len(whole) == 1)
+            if what:
+                node = next(it.node for it in one.factors if _is_likely(program, it) or len(one.factors) == 1)
+                yield spot(event.node, program.statement(node), *_settings(program, event), text=shown(node), what=what)
+                break
+
+
+def _settings(program: Program, event: Event) -> list[ast.stmt]:
+    """Return the statement that sets the loss at which a backward pass begins."""
+    node = event.value.node
+    bound = program.bound(node) if isinstance(node, ast.Name) else None
+    return [bound.statement] if bound is not None and isinstance(bound.statement, ast.stmt) else []
+
+
+def _is_number(one: Term) -> bool:
+    return all(isinstance(it.node, ast.Constant) for it in one.factors)
+
+
+def _raised(program: Program, one: Term, alone: bool) -> str:
+    """Return what a step lowers though it is to be raised; empty if the sign of a term is right or unknown."""
+    likely = [it for it in one.factors if _is_likely(program, it)]
+    gains = any(it not in likely and _is_gain(program, it) for it in one.factors) or any(map(_GAIN.search, one.names))
+    if one.sign > 0 and len(likely) == 1 and len(one.factors) == 2 and gains:
+        return "the logarithm of a probability times a gain is to rise"
+    if one.sign > 0 and alone and len(one.factors) == 1:
+        name = _called(program, one.factors[0])
+        if likely:
+            return "the logarithm of a probability is to rise"
+        if name == "cosine_similarity":
+            return "the similarity is to rise"
+        if name in {"min", "minimum"} and _is_surrogate(program, one.factors[0]):
+            return "the smaller of the two products of ratio and advantage is to rise"
+    if one.sign < 0 and alone and len(one.factors) == 1:
+        inner = one.factors[0]
+        call = inner.node if isinstance(inner.node, ast.Call) else None
+        kind = loss(program, call) if call is not None else None
+        text = ast.unparse(program.statement(inner.node)) + str(getattr(program.function(inner.node), "name", ""))
+        if kind is not None and kind.kind != "nll_loss" and not _ADVERSE.search(text) and _one_optimizer(program):
+            return "the distance to the targets is to fall"
+    return ""
+
+
+def _one_optimizer(program: Program) -> bool:
+    made = [one for one in program.calls if program.names.full(one.func).startswith("torch.optim.")]
+    return sum(last(program.names.full(one.func))[:1].isupper() for one in made) == 1
+
+
+def _called(program: Program, value: Value) -> str:
+    node = value.node
+    if not isinstance(node, ast.Call):
+        return ""
+    return last(program.names.full(node.func)) or getattr(node.func, "attr", "")
+
+
+def _is_likely(program: Program, value: Value) -> bool:
+    """Tell whether a value is the logarithm of a probability: log_prob, or a place of a log_softmax."""
+    node = value.node
+    if isinstance(node, ast.Call) and not program.names.full(node.func):
+        method = getattr(node.func, "attr", "")
+        if method == "gather" and isinstance(node.func, ast.Attribute):
+            return _is_log_softmax(program, Value(node.func.value, value.frame))
+        return method == "log_prob"
+    return isinstance(node, ast.Subscript) and _is_log_softmax(program, Value(node.value, value.frame))
+
+
+def _is_log_softmax(program: Program, value: Value) -> bool:
+    one = flow(program).end(value)
+    return one is not None and isinstance(one.node, ast.Call) and op(program, one.node)[0] == "log_softmax"
+
+
+def _is_gain(program: Program, value: Value) -> bool:
+    if _GAIN.search(_name(value)):
+        return True
+    node = value.node
+    if isinstance(node, ast.BinOp):
+        return any(_GAIN.search(word) for word in re.findall(r"\w+", ast.unparse(node)))
+    around = program.statement(node)
+    target = around.targets[0] if isinstance(around, ast.Assign) else None
+    return isinstance(target, ast.Name) and bool(_GAIN.search(target.id))
+
+
+def _is_surrogate(program: Program, value: Value) -> bool:
+    call = value.node
+    given = call.args if isinstance(call, ast.Call) else []
+    found = [one for side in given for one in terms(program, Value(side, value.frame))]
+    return len(given) == 2 and any(_is_gain(program, it) for one in found for it in one.factors)
+
+
+# --- parts of a loss ---
+
+
+@reads("penalty subtracted")
+def _penalty(program: Program) -> Iterator[Spot]:
+    for event, found in _losses_of(program):
+        if len(found) < 2 or not any(one.sign > 0 and not _is_number(one) for one in found):
+            continue
+        for one in found:
+            node = one.factors[0].node
+            if one.sign < 0 and _is_penalty(program, one):
+                yield spot(program.statement(node), event.node, *_settings(program, event), text=shown(node))
+                break
+
+
+def _is_penalty(program: Program, one: Term) -> bool:
+    """Tell whether a term is the size of the weights: a norm, a square or an absolute value of parameters."""
+    for it in one.factors:
+        calls = [node for node in ast.walk(it.node) if isinstance(node, ast.Call | ast.BinOp | ast.Attribute)]
+        text = " ".join(ast.unparse(node) for node in calls)
+        sized = re.search(r"\.norm\(|\.abs\(|\.square\(|\.pow\(2|\*\* 2", text)
+        weights = re.search(r"\.weight\b|\.parameters\(", text) or _is_weight(program, it)
+        if sized and weights:
+            return True
+    return False
+
+
+def _is_weight(program: Program, value: Value) -> bool:
+    names = [one for one in ast.walk(value.node) if isinstance(one, ast.Name)]
+    ends = [end for one in names for end in flow(program).ends(Value(one, value.frame))]
+    return any("parameters" in ast.unparse(one.node) for one in ends)
+
+
+@reads("entropy with the wrong sign")
+def _entropy(program: Program) -> Iterator[Spot]:
+    for event, found in _losses_of(program):
+        policy = any(
+            one.sign < 0
+            and any(_is_likely(program, it) or _called(program, it) in {"min", "minimum"} for it in one.factors)
+            for one in found
+        )
+        for one in found:
+            entropies = [it for it in one.factors if _called(program, it) == "entropy"]
+            if policy and entropies and one.sign > 0:
+                node = entropies[0].node
+                yield spot(program.statement(node), event.node, *_settings(program, event), text=shown(node))
+                break
+
+
+# --- divergences ---
+
+
+def _divergence(program: Program, found: list[Term]) -> tuple[Term, Term, Term] | None:
+    """Return the terms mean², exp(lv) and lv of the divergence of a normal distribution from the standard one."""
+    for one in found:
+        raised = _exponential(program, one)
+        if raised is None:
+            continue
+        text = ast.unparse(raised)
+        plain = [it for it in found if len(it.factors) == 1 and ast.unparse(it.factors[0].node) == text]
+        logs = plain or [it for it in found if _same_end(program, it, one, raised)]
+        squares = [it for it in found if _is_square(program, it)]
+        if logs and squares:
+            return squares[0], one, logs[0]
+    return None
+
+
+def _same_end(program: Program, one: Term, other: Term, raised: ast.expr) -> bool:
+    if len(one.factors) != 1:
+        return False
+    mine = flow(program).ends(one.factors[0])
+    return mine == flow(program).ends(Value(raised, other.factors[0].frame))
+
+
+def _exponential(program: Program, one: Term) -> ast.expr | None:
+    """Return x of a term exp(x)."""
+    node = one.factors[0].node if len(one.factors) == 1 else None
+    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+    return operand if name == "exp" else None
+
+
+def _is_square(program: Program, one: Term) -> bool:
+    if len(one.factors) == 2:
+        return ast.unparse(one.factors[0].node) == ast.unparse(one.factors[1].node)
+    node = one.factors[0].node if one.factors else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return constant(node.right) == 2 and not isinstance(node.left, ast.BinOp)
+    if not isinstance(node, ast.Call):
+        return False
+    name, operand = op(program, node)
+    power = constant(node.args[-1]) == 2 if node.args else False
+    return not isinstance(operand, ast.BinOp) and (name == "square" or (name == "pow" and power))
+
+
+@reads("divergence with the wrong sign")
+def _divergence_sign(program: Program) -> Iterator[Spot]:
+    for event, found in _losses_of(program):
+        parts = _divergence(program, found)
+        if parts is None:
+            continue
+        square, raised, log = parts
+        node = raised.factors[0].node
+        signs = square.sign, raised.sign, log.sign
+        if signs == (-1, -1, 1):
+            what = "the divergence is subtracted: a step makes it larger"
+        elif signs != (1, 1, -1):
+            what = "mean² and exp(logvar) are to be added, and logvar and 1 subtracted"
+        else:
+            continue
+        yield spot(program.statement(node), event.node, *_settings(program, event), text=shown(node), what=what)
+
+
+@reads("loss terms of unequal size")
+def _unequal(program: Program) -> Iterator[Spot]:
+    """Find a divergence that is a sum over latent numbers beside a mean over all numbers of the examples."""
+    for event, found in _losses_of(program):
+        parts = _divergence(program, found)
+        if parts is None:
+            continue
+        summed = all("sum" in "".join(one.reductions) and not one.scaled and len(one.factors) < 3 for one in parts[1:])
+        kept = [(one, it) for one in found for it in one.factors if _averaged(program, it) is not None]
+        for one, it in kept:
+            if summed and not one.scaled and len(one.factors) == 1 and not set(one.reductions) & {"sum", "sum("}:
+                divergence = program.statement(parts[1].factors[0].node)
+                yield spot(it.node, divergence, program.statement(it.node), event.node, text=shown(it.node))
+                break
+
+
+def _averaged(program: Program, value: Value) -> Loss | None:
+    """Return the loss of the library that averages over all numbers of a batch."""
+    found = loss(program, value.node) if isinstance(value.node, ast.Call) else None
+    if found is None or found.kind not in ELEMENTWISE | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}:
+        return None
+    made = flow(program).end(Value(value.node.func, value.frame)) if isinstance(value.node, ast.Call) else None
+    calls = [value.node, made.node if made is not None else None]
+    given = [argument(one, "reduction") for one in calls if isinstance(one, ast.Call)]
+    old = any(one.arg == "size_average" for call in calls if isinstance(call, ast.Call) for one in call.keywords)
+    plain = all(one is None or constant(one) == "mean" for one in given) and not old
+    return found if plain else None
+
+
+@reads("deviation of a logarithm")
+def _deviation(program: Program) -> Iterator[Spot]:
+    """Find `mean + exp(logvar) * noise`, where the deviation is exp(logvar / 2)."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        for side in (node.left, node.right):
+            product = side if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mult) else None
+            parts = [flow(program).end(one) for one in (product.left, product.right)] if product is not None else []
+            drawn = [one for one in parts if one is not None and _is_noise(program, one.node)]
+            scaled = [one for one in parts if one is not None and one not in drawn]
+            name = _exponent(program, scaled[0].node) if len(drawn) == 1 and len(scaled) == 1 else ""
+            if name:
+                yield spot(scaled[0].node, node, text=shown(scaled[0].node), name=name)
+
+
+def _is_noise(program: Program, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and library_name(program, node) in {"randn", "randn_like", "normal"}
+
+
+def _exponent(program: Program, node: ast.expr) -> str:
+    """Return the name of a logarithm of a variance whose exponential a node is."""
+    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+    text = ast.unparse(operand) if operand is not None and isinstance(operand, ast.Name | ast.Attribute) else ""
+    return text if name == "exp" and re.search(r"var", text, re.IGNORECASE) else ""
+
+
+@reads("temperature multiplied")
+def _heated(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name, operand = op(program, call)
+        if name not in {"softmax", "log_softmax", "cross_entropy"} or operand is None:
+            continue
+        one = flow(program).end(operand)
+        node = one.node if one is not None else None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            for factor in (node.right, node.left):
+                warm = setting(program, factor)
+                if _TEMPERATURE.match(ast.unparse(factor)) and (warm is None or warm != 1) and not _inverse(factor):
+                    yield spot(node, call, text=shown(node), name=ast.unparse(factor))
+                    break
+
+
+def _inverse(factor: ast.expr) -> bool:
+    return not isinstance(factor, ast.Name | ast.Attribute)
+
+
+# --- averages ---
+
+
+@reads("average follows at once")
+def _follows(program: Program) -> Iterator[Spot]:
+    """Find averages and targets whose new weights count for more than half."""
+    for node in program.nodes:
+        found = _blend(program, node)
+        if found is None:
+            continue
+        share, follower = found
+        follower = f"{follower} {_source(program, follower, node)}"
+        if share is not None and share > 0.5 and _FOLLOWER.search(follower):
+            assert isinstance(node, ast.expr | ast.stmt)
+            yield spot(node, text=shown(node), share=f"{share:g}")
+
+
+def _source(program: Program, follower: str, node: ast.AST) -> str:
+    """Return what a loop takes a variable from, as `target.parameters()` in a loop over `zip`."""
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == follower]
+    return " ".join(ast.unparse(one.node) for name in names[:1] for one in flow(program).ends(name))
+
+
+def _blend(program: Program, node: ast.AST) -> tuple[float | None, str] | None:
+    """Return the weight of the new number in an average that a statement moves, and what holds the average."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and len(node.targets) == 1:
+        held = _plain(node.targets[0])
+        return _share(program, node.value, held), held
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+        return None
+    held = _plain(node.func.value)
+    if node.func.attr == "copy_" and isinstance(node.args[0], ast.BinOp):
+        return _share(program, node.args[0], held), held
+    if node.func.attr == "lerp_" and len(node.args) > 1:
+        return setting(program, node.args[1]), held
+    inner = node.func.value
+    if node.func.attr == "add_" and isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "mul_":
+        assert isinstance(inner.func, ast.Attribute)
+        return setting(program, argument(node, "alpha")), _plain(inner.func.value)
+    return None
+
+
+def _plain(node: ast.expr) -> str:
+    return ast.unparse(node).removesuffix(".data").replace(".detach()", "")
+
+
+def _share(program: Program, value: ast.expr, held: str) -> float | None:
+    """Return b of `a * held + b * new`, where both are numbers that add up to 1."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return None
+    weights: dict[bool, float | None] = {}
+    for side in (value.left, value.right):
+        if not isinstance(side, ast.BinOp) or not isinstance(side.op, ast.Mult):
+            return None
+        for factor, other in ((side.left, side.right), (side.right, side.left)):
+            size = setting(program, factor)
+            if size is not None:
+                weights[_plain(other) == held] = size
+                break
+    old, new = weights.get(True), weights.get(False)
+    return new if old is not None and new is not None and abs(old + new - 1) < 1e-6 else None
+
+
+@reads("noise level of a single step")
+def _single_step(program: Program) -> Iterator[Spot]:
+    """Find `sqrt(a) * x + sqrt(1 - a) * noise` with a = 1 - beta of one step, in a script with a product of all."""
+    if not any(
+        last(program.names.full(one.func)) == "cumprod" or getattr(one.func, "attr", "") == "cumprod"
+        for one in program.calls
+    ):
+        return
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        roots = [_root(program, side) for side in (node.left, node.right)]
+        if None in roots or not any(_is_noise(program, end.node) for end in _noises(program, node)):
+            continue
+        ends = [flow(program).end(_bare(root)) for root in roots if root is not None]
+        steps = [end for end in ends if end is not None and _is_step(end.node)]
+        if steps:
+            yield spot(node, program.statement(steps[0].node), text=shown(node))
+
+
+def _noises(program: Program, node: ast.BinOp) -> list[Value]:
+    sides = [one for one in (node.left, node.right) if isinstance(one, ast.BinOp)]
+    return [end for one in sides for part in (one.left, one.right) for end in flow(program).ends(part)]
+
+
+def _root(program: Program, side: ast.expr) -> ast.expr | None:
+    """Return what a root is taken of in a product."""
+    for one in ast.walk(side):
+        if (
+            isinstance(one, ast.Call)
+            and getattr(one.func, "attr", "") == "sqrt"
+            and isinstance(one.func, ast.Attribute)
+        ):
+            return one.args[0] if one.args else one.func.value
+    return None
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    """Return an expression without its places, and `a` of `1 - a`."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1:
+            node = node.right
+        else:
+            return node
+
+
+def _is_step(node: ast.expr) -> bool:
+    """Tell whether a value is `1 - betas`, of single steps."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1
+
+
+RULES = rules_of(globals())

@@ -1,0 +1,261 @@
+"""Who takes part in a training: modules, each as one object, and the optimizers of them; and numbers of settings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from glassgrad.doctor.reading.flow import EACH, Value, flow, frames_of
+from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.program import Class, Program, argument, constant, number
+
+_SAME = named("to cuda cpu eval train double float half bfloat16 requires_grad_ apply contiguous share_memory compile")
+_WRAPPERS = named("DataParallel DistributedDataParallel compile FullyShardedDataParallel")
+_COPIES = named("copy.deepcopy copy.copy deepcopy torch.optim.swa_utils.AveragedModel")
+_PARAMETERS = frozenset({"parameters", "named_parameters"})
+_PLAIN = frozenset({"Parameter", "Module"})
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module as one object: what makes it, the name of its class, and the class if the script defines it.
+
+    A copy has its own `made`, and the name and the class of what it is a copy of; `call` gives the arguments.
+    """
+
+    made: Value
+    name: str
+    call: ast.Call
+    owner: Class | None = None
+    copied: Value | None = None
+
+
+def modules(program: Program, value: Value | ast.expr, depth: int = 0) -> list[Module] | None:
+    """Return the modules that a value may be; None if it may be something else."""
+    found: list[Module] = []
+    ends = flow(program).ends(value)
+    for one in ends if depth < 6 else ():
+        inner = None if one.path and one.path != (0,) else _module(program, one, depth)
+        if inner is None:
+            return None
+        found += inner
+    return found or None
+
+
+def module(program: Program, value: Value | ast.expr) -> Module | None:
+    """Return the only module that a value may be."""
+    found = modules(program, value)
+    return found[0] if found is not None and len(set(found)) == 1 else None
+
+
+def _module(program: Program, one: Value, depth: int) -> list[Module] | None:
+    call = one.node
+    if not isinstance(call, ast.Call):
+        return None
+    full = program.names.full(call.func)
+    name = last(full)
+    if name in _WRAPPERS and call.args and full.startswith("torch."):
+        return modules(program, Value(call.args[0], one.frame), depth + 1)
+    if full in _COPIES and call.args:
+        source = modules(program, Value(call.args[0], one.frame), depth + 1)
+        return [Module(one, it.name, it.call, it.owner, it.made) for it in source] if source is not None else None
+    if full == f"torch.nn.{name}" and name[:1].isupper() and name not in _PLAIN:
+        return [Module(one, name, call)]
+    if isinstance(call.func, ast.Name) and (owner := program.classes.get(call.func.id)) and owner.is_module:
+        return [Module(one, call.func.id, call, owner)]
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _SAME and not full:
+        return modules(program, Value(call.func.value, one.frame), depth + 1)
+    return None
+
+
+def contains(outer: Value, inner: Value) -> bool:
+    """Tell whether a module is another one or a part of it: made in its call, or by its methods."""
+    if outer.node is inner.node and (outer.frame == inner.frame):
+        return True
+    if any(frame.call is outer.node and frame.outer == outer.frame for frame in frames_of(inner.frame)):
+        return True
+    same = outer.frame == inner.frame
+    return same and outer.node is not inner.node and any(node is inner.node for node in ast.walk(outer.node))
+
+
+def related(one: Value, other: Value) -> bool:
+    """Tell whether one of two modules contains the other."""
+    return contains(one, other) or contains(other, one)
+
+
+def parts(program: Program, made: Value) -> frozenset[Value]:
+    """Return a module with the modules in it, also those that were made elsewhere and handed to it."""
+    held = program.memo.setdefault("parts", {})
+    assert isinstance(held, dict)
+    if made not in held:
+        held[made] = frozenset({made})
+        held[made] = frozenset(_parts_of(program, made))
+    found = held[made]
+    assert isinstance(found, frozenset)
+    return found
+
+
+def _parts_of(program: Program, made: Value) -> Iterator[Value]:
+    yield made
+    inner: list[Value] = []
+    owner = flow(program).class_of(made)
+    if owner is not None:
+        for name in owner.attributes:
+            inner += flow(program).member(made, name)
+    elif isinstance(made.node, ast.Call):
+        given = [one.value if isinstance(one, ast.Starred) else one for one in made.node.args]
+        inner += [Value(one, made.frame) for one in given if isinstance(one, ast.Name | ast.Attribute | ast.List)]
+    for one in inner:
+        each = Value(one.node, one.frame, (*one.path, EACH)) if isinstance(one.node, ast.List | ast.ListComp) else one
+        for part in modules(program, each) or ():
+            yield from parts(program, part.made)
+
+
+def spread(program: Program, values: Iterable[Value]) -> set[Value]:
+    """Return modules with all modules in them."""
+    return {part for one in values for part in parts(program, one)}
+
+
+# --- optimizers ---
+
+
+def optimizer(program: Program, value: Value | ast.expr) -> Value | None:
+    """Return the call that makes an optimizer of the library, if a value can be nothing else."""
+    one = flow(program).end(value)
+    call = one.node if one is not None else None
+    if not isinstance(call, ast.Call):
+        return None
+    full = program.names.full(call.func)
+    known = full.startswith("torch.optim.") and last(full)[:1].isupper()
+    return one if known and "lr_scheduler" not in full and "swa_utils" not in full else None
+
+
+def trained_by(program: Program, made: Value) -> list[Value] | None:
+    """Return the modules and parameters that an optimizer gets; None if some of them are not known."""
+    call = made.node
+    given = argument(call, "params", 0) if isinstance(call, ast.Call) else None
+    found = None if given is None else _whose(program, Value(given, made.frame), 0)
+    return None if found is None else list(spread(program, found))
+
+
+def _whose(program: Program, value: Value, depth: int) -> list[Value] | None:
+    found: list[Value] = []
+    for one in flow(program).ends(value):
+        inner = _whose_end(program, one, depth) if depth < 6 else None
+        if inner is None:
+            return None
+        found += inner
+    return found or None
+
+
+def _whose_end(program: Program, one: Value, depth: int) -> list[Value] | None:
+    node = one.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARAMETERS:
+        held = modules(program, Value(node.func.value, one.frame))
+        return [it.made for it in held] if held is not None else None
+    parts = list(_parts(node))
+    if not parts:
+        return None
+    found: list[Value] = []
+    for part in parts:
+        inner = _whose(program, Value(part, one.frame), depth + 1)
+        if inner is None:
+            return None
+        found += inner
+    return found
+
+
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the expressions that give the parameters of a list, a group, a filter or a chain."""
+    if isinstance(node, ast.List | ast.Tuple):
+        yield from (one.value if isinstance(one, ast.Starred) else one for one in node.elts)
+    elif isinstance(node, ast.Dict):
+        yield from (value for key, value in zip(node.keys, node.values, strict=True) if constant(key) == "params")
+    elif isinstance(node, ast.ListComp | ast.GeneratorExp) and len(node.generators) == 1:
+        yield node.generators[0].iter
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from (node.left, node.right)
+    elif isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name == "filter" and len(node.args) > 1:
+            yield node.args[1]
+        elif name in {"list", "tuple", "chain", "iter"}:
+            yield from node.args
+
+
+# --- numbers ---
+
+
+def setting(program: Program, value: Value | ast.expr | None, depth: int = 0) -> float | None:
+    """Return the number that an expression is, also through options, configurations and simple arithmetic."""
+    if value is None or depth > 6:
+        return None
+    one = flow(program).end(value)
+    if one is None:
+        return None
+    node = one.node
+    if isinstance(node, ast.Constant):
+        return number(node) if not one.path else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = setting(program, Value(node.operand, one.frame), depth + 1)
+        return None if inner is None else -inner
+    if isinstance(node, ast.BinOp):
+        left, right = (setting(program, Value(side, one.frame), depth + 1) for side in (node.left, node.right))
+        return _computed(node.op, left, right)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"int", "float"}
+        and node.args
+    ):
+        return setting(program, Value(node.args[0], one.frame), depth + 1)
+    return _option(program, one, depth) if isinstance(node, ast.Attribute) else None
+
+
+def _computed(operation: ast.operator, left: float | None, right: float | None) -> float | None:
+    if left is None or right is None:
+        return None
+    if isinstance(operation, ast.Add):
+        return left + right
+    if isinstance(operation, ast.Sub):
+        return left - right
+    if isinstance(operation, ast.Mult):
+        return left * right
+    if isinstance(operation, ast.Div) and right:
+        return left / right
+    if isinstance(operation, ast.FloorDiv) and right:
+        return left // right
+    return None
+
+
+def _option(program: Program, one: Value, depth: int) -> float | None:
+    """Return the default of an option of the command line, or of a field of a class of settings."""
+    node = one.node
+    if not isinstance(node, ast.Attribute):
+        return None
+    held = flow(program).end(Value(node.value, one.frame))
+    made = held.node if held is not None else None
+    method = made.func.attr if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) else ""
+    if method in {"parse_args", "parse_known_args"}:
+        for call in program.calls_of(".add_argument"):
+            names = {str(constant(given)).lstrip("-").replace("-", "_") for given in call.args}
+            if node.attr in names or constant(argument(call, "dest")) == node.attr:
+                return setting(program, argument(call, "default"), depth + 1)
+        return None
+    owner = flow(program).class_of(held)
+    if owner is None and isinstance(node.value, ast.Name):
+        owner = program.classes.get(node.value.id)
+    return _field(program, owner, made, node.attr, depth)
+
+
+def _field(program: Program, owner: Class | None, made: ast.expr | None, name: str, depth: int) -> float | None:
+    given = argument(made, name) if isinstance(made, ast.Call) else None
+    if given is not None:
+        return setting(program, given, depth + 1)
+    for node in owner.node.body if owner is not None else ():
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            return setting(program, node.value, depth + 1)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return setting(program, node.value, depth + 1)
+    return None

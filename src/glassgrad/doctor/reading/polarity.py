@@ -1,0 +1,126 @@
+"""What a mask says where it is true: "keep" or "drop", as far as the source tells it."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.program import Program, argument, constant, number
+
+_PAD = re.compile(r"(^|_)(pad|padding)(_|$|\d|idx|id)|^<pad>$|pad_token|padding_idx", re.IGNORECASE)
+_SAME = named(
+    "bool to unsqueeze view reshape expand repeat float clone contiguous squeeze byte type cuda detach int long"
+)
+_TURNED = {"keep": "drop", "drop": "keep"}
+
+
+def polarity(program: Program, value: Value | ast.expr, depth: int = 0) -> str:
+    """Return "keep" or "drop" for what a mask marks by true or 1; empty if it is unknown.
+
+    What a causal mask drops is the future, and what one of padding drops is the padding.
+    """
+    found = {_end(program, one, depth) for one in flow(program).ends(value)} if depth < 8 else {""}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _end(program: Program, one: Value, depth: int) -> str:
+    node, frame = one.node, one.frame
+    if isinstance(node, ast.Subscript):
+        return polarity(program, Value(node.value, frame), depth + 1)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert | ast.Not):
+        return _TURNED.get(polarity(program, Value(node.operand, frame), depth + 1), "")
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _compared(program, node, one, depth)
+    if isinstance(node, ast.BinOp):
+        return _operation(program, node, one, depth)
+    return _call(program, node, one, depth) if isinstance(node, ast.Call) else ""
+
+
+def _operation(program: Program, node: ast.BinOp, one: Value, depth: int) -> str:
+    left = polarity(program, Value(node.left, one.frame), depth + 1)
+    right = polarity(program, Value(node.right, one.frame), depth + 1)
+    if isinstance(node.op, ast.Sub) and number(node.left) == 1:
+        return _TURNED.get(right, "")
+    if isinstance(node.op, ast.BitAnd | ast.Mult):
+        return left if left == right else ("keep" if "keep" in {left, right} and "drop" not in {left, right} else "")
+    return left if isinstance(node.op, ast.BitOr) and left == right else ""
+
+
+def _compared(program: Program, node: ast.Compare, one: Value, depth: int) -> str:
+    """Return what `mask == 0`, `tokens != pad` and `place < length` say."""
+    left, right = node.left, node.comparators[0]
+    equal = isinstance(node.ops[0], ast.Eq)
+    if isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        inner = polarity(program, Value(left, one.frame), depth + 1)
+        if inner and number(right) in {0, 1}:
+            same = (number(right) == 1) is equal
+            return inner if same else _TURNED[inner]
+        if is_padding(program, right, one):
+            return "drop" if equal else "keep"
+        return ""
+    if _is_places(program, left, one) and re.search(r"len", ast.unparse(right)):
+        return "keep" if isinstance(node.ops[0], ast.Lt) else "drop" if isinstance(node.ops[0], ast.GtE) else ""
+    return ""
+
+
+def _is_places(program: Program, node: ast.expr, one: Value) -> bool:
+    found = flow(program).ends(Value(node, one.frame))
+    return bool(found) and all("arange" in ast.unparse(end.node) for end in found)
+
+
+def is_padding(program: Program, node: ast.expr, one: Value | None = None) -> bool:
+    """Tell whether an expression is the number of padding, by its name."""
+    text = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    if isinstance(node, ast.Subscript):
+        text = str(constant(node.slice))
+    return bool(text) and bool(_PAD.search(text))
+
+
+def _call(program: Program, node: ast.Call, one: Value, depth: int) -> str:
+    full = program.names.full(node.func)
+    name = last(full) or getattr(node.func, "attr", "")
+    method = isinstance(node.func, ast.Attribute) and not full
+    inner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[0] if node.args else None
+    if inner is None:
+        return ""
+    if name in {"triu", "tril", "triu_", "tril_"}:
+        return _triangle(program, node, name.rstrip("_"), 0 if method else 1)
+    if name == "logical_not":
+        return _TURNED.get(polarity(program, Value(inner, one.frame), depth + 1), "")
+    if name in {"eq", "ne"} and node.args and is_padding(program, node.args[-1], one):
+        return "drop" if name == "eq" else "keep"
+    if name in _SAME | {"tensor", "as_tensor", "from_numpy", "logical_and"}:
+        return polarity(program, Value(inner, one.frame), depth + 1)
+    return ""
+
+
+def _triangle(program: Program, node: ast.Call, name: str, place: int) -> str:
+    """Return what the triangle of ones marks: the future above the diagonal, or the past with the present."""
+    given = argument(node, "diagonal", place) or argument(node, "k", place)
+    diagonal = 0.0 if given is None else number(given)
+    inner = node.func.value if place == 0 and isinstance(node.func, ast.Attribute) else node.args[0]
+    ones = re.search(r"ones|full\(.*True", ast.unparse(inner)) and not re.search(r"inf|-1e|min", ast.unparse(inner))
+    if diagonal is None or not ones:
+        return ""
+    if name == "triu":
+        return "drop" if diagonal == 1 else ""
+    return "keep" if diagonal == 0 else ""
+
+
+def kind(program: Program, value: Value | ast.expr) -> str:
+    """Return "bool" for a mask of truth values, as a comparison or `bool()` makes it; empty for others."""
+    found = set()
+    for one in flow(program).ends(value):
+        node = one.node
+        while isinstance(node, ast.Subscript):
+            inner = flow(program).end(Value(node.value, one.frame))
+            if inner is None:
+                return ""
+            node, one = inner.node, inner
+        text = ast.unparse(node)
+        is_bool = isinstance(node, ast.Compare) or re.search(r"\.bool\(\)|dtype=\w+\.bool|logical_not", text)
+        turned = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)
+        found.add("bool" if is_bool or turned else "")
+    return found.pop() if len(found) == 1 else ""

@@ -1,0 +1,85 @@
+"""Faults of returns, and of generators and their judges."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.case import Case
+
+_GAN = """
+class Game:
+    def __init__(self):
+        self.maker, self.judge = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+        self.g_opt = torch.optim.Adam(self.maker.parameters())
+        self.d_opt = torch.optim.Adam(self.judge.parameters())
+        self.bce = nn.BCEWithLogitsLoss()
+    def step(self, real):
+        n = len(real)
+        ones, zeros = torch.ones(n, 1), torch.zeros(n, 1)
+        fake = self.maker(torch.randn(n, 2))
+        d_loss = self.bce(self.judge(real), ones) + self.bce(self.judge(fake.detach()), {0})
+        self.d_opt.zero_grad()
+        d_loss.backward()
+        self.d_opt.step()
+        g_loss = self.bce(self.judge(fake), {1})
+        self.g_opt.zero_grad()
+        g_loss.backward()
+        self.g_opt.step()
+game = Game()
+for real in batches:
+    game.step(real)
+"""
+
+CASES = (
+    Case(
+        "returns summed forwards",
+        """
+def returns_of(rewards, gamma=0.9):
+    found, total = [], 0.0
+    for r in rewards:
+        total = r + gamma * total  #!
+        found.append(total)
+    return torch.tensor(found)
+""",
+        (("for r in rewards", "for r in reversed(rewards)"), ("torch.tensor(found)", "torch.tensor(found[::-1])")),
+    ),
+    Case(
+        "returns in reverse order",
+        """
+def returns_of(rewards, gamma=0.9):
+    found, total = [], 0.0
+    for r in reversed(rewards):
+        total = r + gamma * total
+        found.append(total)  #!
+    return torch.tensor(found)
+""",
+        (("found.append(total)", "found.insert(0, total)"),),
+    ),
+    Case(
+        "copy never updated",
+        """
+import copy
+gamma = 0.9
+q = nn.Linear(4, 2)
+target_q = copy.deepcopy(q)  #!
+optimizer = torch.optim.Adam(q.parameters())
+for at, (s, a, r, s2) in enumerate(batches):
+    with torch.no_grad():
+        wanted = r + gamma * target_q(s2).max(1)[0]
+    loss = F.mse_loss(q(s).gather(1, a), wanted)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    done = at % 100 == 0
+""",
+        (("    done = at % 100 == 0\n", "    if at % 100 == 0:\n        target_q.load_state_dict(q.state_dict())\n"),),
+    ),
+    Case(
+        "both examples judged alike",
+        _GAN.format("ones", "ones").replace("(fake.detach()), ones)", "(fake.detach()), ones)  #!"),
+        (("(fake.detach()), ones)", "(fake.detach()), zeros)"),),
+    ),
+    Case(
+        "generator helps its judge",
+        _GAN.format("zeros", "zeros").replace("(fake), zeros)", "(fake), zeros)  #!"),
+        (("(fake), zeros)", "(fake), ones)"),),
+    ),
+)

@@ -1,0 +1,185 @@
+"""Faults of signs, of the sizes of terms, and of averages."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.case import Case
+
+_VAE = """
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.mean = nn.Linear(9, 8), nn.Linear(8, 2)
+        self.spread, self.last = nn.Linear(8, 2), nn.Linear(2, 9)
+    def forward(self, x):
+        hidden = self.first(x).relu()
+        mean, logvar = self.mean(hidden), self.spread(hidden)
+        z = mean + (0.5 * logvar).exp() * torch.randn_like(mean)
+        return self.last(z), mean, logvar
+def both(output, x, mean, logvar):
+    {0}
+    {1}
+    return near + far
+model = Coder()
+optimizer = torch.optim.Adam(model.parameters())
+for x in batches:
+    output, mean, logvar = model(x)
+    loss = both(output, x, mean, logvar)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+_NEAR = "near = F.mse_loss(output, x, reduction='sum') / len(x)"
+_FAR = "far = -0.5 * (1 + logvar - mean**2 - logvar.exp()).sum(1).mean()"
+
+CASES = (
+    Case(
+        "sign of the loss turned",
+        """
+policy = nn.Linear(4, 2)
+optimizer = torch.optim.Adam(policy.parameters())
+def play(states):
+    kept = []
+    for state in states:
+        dist = torch.distributions.Categorical(logits=policy(state))
+        action = dist.sample()
+        kept.append(dist.log_prob(action))
+    return kept
+for states, returns in batches:
+    log_probs = play(states)
+    loss = (torch.stack(log_probs) * returns).sum()
+    optimizer.zero_grad()
+    loss.backward()  #!
+    optimizer.step()
+""",
+        (("loss = (torch", "loss = -(torch"),),
+    ),
+    Case(
+        "sign of the loss turned",
+        """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in batches:
+    loss = -F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()  #!
+    optimizer.step()
+""",
+        (("-F.cross", "F.cross"),),
+    ),
+    Case(
+        "sign of the loss turned",
+        """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in batches:
+    loss = F.cosine_similarity(model(x), y).mean()
+    optimizer.zero_grad()
+    loss.backward()  #!
+    optimizer.step()
+""",
+        (("loss = F.cos", "loss = 1 - F.cos"),),
+    ),
+    Case(
+        "penalty subtracted",
+        """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in batches:
+    penalty = model.weight.abs().sum()  #!
+    loss = F.cross_entropy(model(x), y) - 0.01 * penalty
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("- 0.01 *", "+ 0.01 *"),),
+    ),
+    Case(
+        "entropy with the wrong sign",
+        """
+policy = nn.Linear(4, 2)
+optimizer = torch.optim.Adam(policy.parameters())
+for states, actions, returns in batches:
+    dist = torch.distributions.Categorical(logits=policy(states))
+    entropy = dist.entropy().mean()  #!
+    loss = -(dist.log_prob(actions) * returns).mean() + 0.01 * entropy
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("+ 0.01", "- 0.01"),),
+    ),
+    Case(
+        "divergence with the wrong sign",
+        _VAE.format(_NEAR, _FAR.replace("-0.5", "0.5") + "  #!"),
+        (("far = 0.5", "far = -0.5"),),
+    ),
+    Case(
+        "divergence with the wrong sign",
+        _VAE.format(_NEAR, _FAR.replace("- mean**2", "+ mean**2") + "  #!"),
+        (("+ mean**2", "- mean**2"),),
+    ),
+    Case(
+        "loss terms of unequal size",
+        _VAE.format("near = F.mse_loss(output, x)  #!", _FAR),
+        (("F.mse_loss(output, x)", "F.mse_loss(output, x, reduction='sum') / len(x)"),),
+    ),
+    Case(
+        "deviation of a logarithm",
+        _VAE.format(_NEAR, _FAR).replace(
+            "(0.5 * logvar).exp() * torch.randn_like(mean)", "logvar.exp() * torch.randn_like(mean)  #!"
+        ),
+        (("logvar.exp() * torch", "(0.5 * logvar).exp() * torch"),),
+    ),
+    Case(
+        "temperature multiplied",
+        """
+teacher = nn.Linear(4, 3)
+def soft(x, temperature=4.0):
+    scores = teacher(x) * temperature  #!
+    return F.softmax(scores, dim=1)
+""",
+        (("teacher(x) * temperature", "teacher(x) / temperature"),),
+    ),
+    Case(
+        "average follows at once",
+        """
+class Average:
+    def __init__(self, model, decay=0.99):
+        self.decay = decay
+        self.shadow = {name: p.detach().clone() for name, p in model.named_parameters()}
+    def update(self, model):
+        for name, p in model.named_parameters():
+            self.shadow[name] = (1 - self.decay) * self.shadow[name] + self.decay * p.detach()  #!
+average = Average(nn.Linear(2, 2))
+average.update(nn.Linear(2, 2))
+""",
+        (
+            (
+                "(1 - self.decay) * self.shadow[name] + self.decay *",
+                "self.decay * self.shadow[name] + (1 - self.decay) *",
+            ),
+        ),
+    ),
+    Case(
+        "average follows at once",
+        """
+tau = 0.005
+def follow(net, target_net):
+    for p, t in zip(net.parameters(), target_net.parameters()):
+        t.data.copy_(tau * t.data + (1 - tau) * p.data)  #!
+""",
+        (("tau * t.data + (1 - tau) * p.data", "tau * p.data + (1 - tau) * t.data"), ("t.data.copy_", "t.data.copy_")),
+    ),
+    Case(
+        "noise level of a single step",
+        """
+beta = torch.linspace(1e-4, 0.02, 100)
+alpha = 1 - beta
+alpha_bar = torch.cumprod(alpha, 0)
+def noisy(x, t):
+    noise = torch.randn_like(x)
+    return alpha[t].sqrt() * x + (1 - alpha[t]).sqrt() * noise  #!
+""",
+        (("alpha[t].sqrt() * x + (1 - alpha[t])", "alpha_bar[t].sqrt() * x + (1 - alpha_bar[t])"),),
+    ),
+)

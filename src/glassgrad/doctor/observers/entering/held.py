@@ -59,6 +59,45 @@ class Held:
                 self.examples.append((rows.copy(), found[:_ROWS].copy()))
 
 
+def of_training(frame: FrameType | None, inputs: Array, output: Array) -> tuple[str, Array] | None:
+    """Return kind and targets of a training step whose loss does not tell them, by the names of the user's variables.
+
+    Only classes and signs are looked for: the target of a number may be anything.
+    """
+    if frame is None or len(inputs) != len(output) or len(inputs) < 4 or output.dtype.kind != "f":
+        return None
+    variables = list(_variables(frame))
+    known = [(name, _plain(one, output)) for name, one in _beside(variables, inputs)]
+    found = _best(known, output, "classes")
+    if found is not None and found.max() + 1 == output.shape[1]:
+        return "classes", found
+    bounded = output.min() < 0 < output.max() or (output.min() >= 0 and 0.5 < output.max() <= 1)
+    found = _best(known, output, "binary") if bounded else None
+    return None if found is None else ("binary", found)
+
+
+def _plain(target: Array, output: Array) -> Array:
+    """Return class numbers for rows of which one is 1, and zeros and ones for signs."""
+    if target.shape == output.shape and target.ndim == 2 and target.shape[1] > 1:
+        one_of_each = np.isin(target, (0, 1)).all() and (target.sum(1) == 1).all()
+        return target.argmax(1) if one_of_each else target
+    signs = target.dtype.kind in "if" and target.size == output.size and np.isin(target, (-1, 1)).all()
+    return (target > 0).astype(np.float32) if signs else target
+
+
+def _beside(variables: Variables, inputs: Array) -> Iterator[tuple[str, Array]]:
+    """Yield variables with a value for each example of a batch, and the rows of longer ones that an index picks."""
+    yield from ((name, one) for name, one in variables if len(one) == len(inputs))
+    indices = [one for _, one in variables if one.ndim == 1 and one.dtype.kind in "iu" and len(one) == len(inputs)]
+    wholes = [one for _, one in variables if one.shape[1:] == inputs.shape[1:] and len(one) > len(inputs)]
+    for rows in indices:
+        for whole in wholes:
+            fits = 0 <= rows.min() and rows.max() < len(whole)
+            if fits and np.array_equal(whole[rows[:2]], inputs[:2]) and np.array_equal(whole[rows], inputs):
+                yield from ((name, one[rows]) for name, one in variables if len(one) == len(whole))
+                return
+
+
 def _variables(frame: FrameType | None) -> Iterator[tuple[str, Array]]:
     """Yield the arrays among the variables of a frame and of those that called it, the inner ones first."""
     seen: set[int] = set()

@@ -87,7 +87,7 @@ class Copied:
 
 @dataclass(frozen=True)
 class Layout:
-    """Pictures whose channels are the last axis in memory: the correlation of neighbours, and of `channels` places apart."""
+    """Pictures whose channels are last in memory: correlation of neighbours, and of numbers `channels` places apart."""
 
     channels: int
     near: float

@@ -40,7 +40,7 @@ class Copies:
                 yield variable, _line(variable, files)
 
     def follows(self, files: list[str]) -> Iterator[tuple[str, float, str, str]]:
-        """Yield the variables with a copy, how far it is from the model, of which parameter, and the line that moves it.
+        """Yield the variables with a copy, its distance from the model, of which parameter, and the line that moves it.
 
         Copies with the weights of the model itself are left out.
         """

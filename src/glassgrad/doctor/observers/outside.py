@@ -87,7 +87,7 @@ def twice_held() -> str:
 
 
 def remade(mine: Collection[int]) -> tuple[int, str]:
-    """Return how many optimizers of the same parameters one line made, and that line, of those with parameters of `mine`.
+    """Return how many optimizers of the same parameters, of which some are in `mine`, one line made, and that line.
 
     Example:
         >>> remade({1, 2})

@@ -20,7 +20,7 @@ PART_OF_STEP = 0.8
 SUMMED = 4
 """Backward passes for each step of the optimizer, from which their sum makes another rate."""
 REMADE, PASSES = 6, 12
-"""Optimizers of the same parameters, and the backward passes that each serves on average, from which a loop makes them."""
+"""Optimizers of the same parameters, and the backward passes that each serves, from which a loop makes them."""
 
 
 @error(
@@ -181,7 +181,7 @@ def _validated_with_gradients(run: Run) -> Iterator[Seen]:
     if calls and not run.calls.training and not run.parts.against:
         names = ", ".join(run.setup.stochastic[:3])
         what = (
-            f"the model was called in training mode at {where}, of which no backward pass came ({calls} calls that were "
+            f"the model was called in training mode at {where}, and no backward pass came of it ({calls} calls were "
             f"seen): {names} behave as in training"
         )
         yield Seen(what, where, float(calls))
@@ -200,7 +200,7 @@ def _stepped_again(run: Run) -> Iterator[Seen]:
     if len(run.setup.optimizers) == 1 and again >= LASTING and again > MOSTLY * rounds:
         one, other = run.calls.line("step"), run.calls.line("again")
         what = (
-            f"optimizer.step(){_at(one)} and again{_at(other)} use the gradients of the same backward pass, in {again} of "
+            f"optimizer.step(){_at(one)} and again{_at(other)} use the gradients of one backward pass, in {again} of "
             f"{rounds} rounds: the second step goes the same way as if the first had changed nothing"
         )
         yield Seen(what, other or one, again / rounds)
@@ -217,7 +217,9 @@ def _remade(run: Run) -> Iterator[Seen]:
     kinds = [(kind, options) for kind, options in run.setup.optimizers]
     stateful = any(kind in ADAPTIVE or options.get("momentum") for kind, options in kinds)
     if count >= REMADE and stateful and run.calls.backwards < PASSES * count:
-        what = f"{count} optimizers of the same parameters were made{_at(where)} in {run.calls.backwards} backward passes"
+        what = (
+            f"{count} optimizers of the same parameters were made{_at(where)} in {run.calls.backwards} backward passes"
+        )
         yield Seen(what, where, float(count))
 
 

@@ -136,7 +136,12 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "layers shared": (*_LOSS,),
     "weights all alike": (*_ALL, "labels do not belong to the inputs"),
     "nearly everything frozen": (*_LOSS, *_NOTHING, *_WILD, "labels do not belong to the inputs"),
-    "sign of the loss turned": (*_ALL, "outputs opposite to the targets", "learning rate out of the usual", "logarithm of what can reach 0"),
+    "sign of the loss turned": (
+        *_ALL,
+        "outputs opposite to the targets",
+        "learning rate out of the usual",
+        "logarithm of what can reach 0",
+    ),
     "learning rate out of the usual": (*_ALL, "labels do not belong to the inputs"),
     "weight decay out of the usual": (*_ALL, "labels do not belong to the inputs"),
     "softmax twice": (*_LOSS, *_WILD, "labels do not belong to the inputs"),

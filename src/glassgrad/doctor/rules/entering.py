@@ -215,7 +215,6 @@ def _gains(run: Run) -> Iterator[Seen]:
         yield Seen(what, where, worst, threshold=threshold)
 
 
-
 @error(
     "copies in a batch",
     "Copy each example where it is put into the list: an array that is changed later changes in all places.",
@@ -298,16 +297,18 @@ def _single(run: Run) -> Iterator[Seen]:
         return
     place, passes = run.parts.single
     counts = [labels.count for _, labels in run.labels]
-    shapes = [op.constant.shape for op in run.graph.ops if op.constant is not None and op.name in COMPARES] if (
-        run.graph is not None
-    ) else []
+    shapes = (
+        [op.constant.shape for op in run.graph.ops if op.constant is not None and op.name in COMPARES]
+        if (run.graph is not None)
+        else []
+    )
     one = bool(counts) and max(counts) == 1
     flat = bool(shapes) and not counts and all(len(shape) < 3 for shape in shapes)
     if one or flat:
-        where = run.calls.line("loss")
+        where, which = run.calls.line("loss"), "last" if place < 0 else f"{place + 1}."
         what = (
-            f"the gradient of the loss{_at(where)} reaches the output for the {'last' if place < 0 else f'{place + 1}.'}"
-            f" example of the batch only, in all {passes} passes that were looked at: the others teach nothing"
+            f"the gradient of the loss{_at(where)} reaches the output for the {which} example of the batch only, in "
+            f"all {passes} passes that were looked at: the others teach nothing"
         )
         yield Seen(what, where, float(passes))
 

@@ -82,7 +82,10 @@ def _few(run: Run) -> Iterator[Seen]:
     kept = run.examples if kind == "classes" else run.pairs
     if kind not in {"binary", "classes"} or len(late) < 4 or not kept or run.parts.against:
         return
-    x, y = (np.concatenate(parts) for parts in zip(*((one, two) for one, two in kept if one.shape[1] == kept[-1][0].shape[1]), strict=True))
+    x, y = (
+        np.concatenate(parts)
+        for parts in zip(*((one, two) for one, two in kept if one.shape[1] == kept[-1][0].shape[1]), strict=True)
+    )
     first = np.unique(x, axis=0, return_index=True)[1]
     targets = y[first].reshape(len(first), -1)
     batch = float(np.nanmedian(run.data.batch)) if run.data is not None else 0.0
@@ -92,10 +95,10 @@ def _few(run: Run) -> Iterator[Seen]:
     nothing = float(np.unique(targets, return_counts=True)[1].max() / len(first))
     gained = (float(np.median(late)) - nothing) / max(1 - nothing, 1e-9)
     if nothing < EVEN and gained < BY_HEART and _falls(run) < 0.02:
-        where = run.calls.line("loss")
+        where, told = run.calls.line("loss"), in_words(kind, float(np.median(late)))
         what = (
-            f"{len(first)} examples were seen {seen:.0f} times each, and the outputs {in_words(kind, float(np.median(late)))}"
-            f" at the end: a model of {run.parts.elements:,} numbers could know them by heart"
+            f"{len(first)} examples were seen {seen:.0f} times each, and the outputs {told} at the end: a model "
+            f"of {run.parts.elements:,} numbers could know them by heart"
         )
         yield Seen(what, where, gained)
 

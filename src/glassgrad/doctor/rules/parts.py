@@ -344,7 +344,7 @@ def _follows(run: Run) -> Iterator[Seen]:
         step = float(np.median(moved[np.isfinite(moved)])) if np.isfinite(moved).any() else 0.0
         if 0 < distance < AT_ONCE * step:
             what = (
-                f"'{variable}', a copy that is moved{_at(where)}, is at the end {distance / step:.1%} of one step of the "
+                f"'{variable}', a copy that is moved{_at(where)}, is at the end {distance / step:.1%} of a step of the "
                 "optimizer away from the model: it takes nearly all from the model each time, and keeps nothing"
             )
             yield Seen(what, where or run.setup.built, distance / step)

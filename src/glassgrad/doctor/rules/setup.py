@@ -17,7 +17,7 @@ DROPPED = 0.85
 FROZEN = 0.5
 """A share of frozen numbers that is worth knowing."""
 LONG, SHORT, ROUNDS, MOSTLY = 60, 64, 4.0, 0.8
-"""Steps after which a schedule has taken one; a half wave of a cosine that is one of epochs and not of steps, how many of
+"""Steps after which a schedule has taken one; a half wave of a cosine that is one of epochs, and how many of
 them a run has, and the share of the steps that are steps of the schedule."""
 ADAPTIVE = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad", "Lion", "Adadelta"})
 """Optimizers that divide by the size of the gradient."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def _idle_columns(model: Module, args: Args, known: tuple[int, Array]) -> tuple[
     for name, column in (("first", 0), ("last", -1)):
         changed = array.copy()
         changed[..., column] = _turned(array[..., column])
-        if any(_without_effect(model, args, {place: changed})):
+        if list(_without_effect(model, args, {place: changed})):
             found.append(name)
     return tuple(found)
 
@@ -107,13 +108,16 @@ def _without_effect(model: Module, args: Args, changes: dict[int, Array]) -> Ite
 def _run(model: Module, args: Args, *, training: bool) -> Outputs | None:
     """Return copies of all outputs of a call with the same random numbers; None if they are not tensors alone."""
     torch = any(library.is_torch(one) for one in args)
-    with aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
-        model.train(training)
+    found: list[Any] = []
+    with suppress(Exception), aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
+        model.train(training)  # a call may fail: lengths, say, have to be in order
         found = list(_every(model(*args)))
     arrays = [None if one is None else library.numbers(one) for one in found]
-    return [one.copy() for one in arrays if one is not None] if found and all(
-        one is not None and np.isfinite(one).all() for one in arrays
-    ) else None
+    return (
+        [one.copy() for one in arrays if one is not None]
+        if found and all(one is not None and np.isfinite(one).all() for one in arrays)
+        else None
+    )
 
 
 def _every(value: Any) -> Iterator[Any]:

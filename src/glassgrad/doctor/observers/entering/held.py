@@ -92,7 +92,7 @@ def _beside(variables: Variables, inputs: Array) -> Iterator[tuple[str, Array]]:
     wholes = [one for _, one in variables if one.shape[1:] == inputs.shape[1:] and len(one) > len(inputs)]
     for rows in indices:
         for whole in wholes:
-            fits = 0 <= rows.min() and rows.max() < len(whole)
+            fits = rows.min() >= 0 and rows.max() < len(whole)
             if fits and np.array_equal(whole[rows[:2]], inputs[:2]) and np.array_equal(whole[rows], inputs):
                 yield from ((name, one[rows]) for name, one in variables if len(one) == len(whole))
                 return

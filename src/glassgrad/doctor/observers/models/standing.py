@@ -84,7 +84,7 @@ def _tensors(value: object, depth: int = 0) -> Iterator[Tensor]:
 
 
 def _is_made_of(module: Module, attribute: str) -> bool:
-    """Tell whether a layer makes an attribute of its parameters before each pass, as a normalisation of weights does."""
+    """Tell whether a layer makes an attribute of its parameters before each pass, as weight normalisation does."""
     return any(name.startswith(f"{attribute}_") for name, _ in module.named_parameters(recurse=False))
 
 

@@ -237,7 +237,7 @@ def _entropy_turned(run: Run) -> Iterator[Seen]:
         if term.sign < 0 and _is_of_entropy(graph, term.op):
             where = run.calls.line("loss")
             what = (
-                f"{_line(term.op)} makes the entropy of the policy, and the loss{_at(where)} falls with it: each step makes "
+                f"{_line(term.op)} is the entropy of the policy, and the loss{_at(where)} falls with it: a step makes "
                 "the policy more certain of what it does already"
             )
             yield Seen(what, where or term.op.where)

@@ -251,6 +251,35 @@ def updating(files: Iterable[str]) -> str:
     return _first(files, changes)
 
 
+def between(name: str, above: str, below: str, files: Iterable[str]) -> str:
+    """Return the line that calls a method between two others such as "train.py:12"; empty if none does."""
+    (file, _, first), (other, _, last) = above.rpartition(":"), below.rpartition(":")
+    if file != other or not first.isdigit() or not last.isdigit():
+        return ""
+    places = (
+        one.rpartition(":") for one in _lines(files, lambda node: isinstance(node, ast.Call) and _called(node) == name)
+    )
+    return next(
+        (f"{file}:{line}" for place, _, line in places if place == file and int(first) < int(line) < int(last)), ""
+    )
+
+
+def moving(files: Iterable[str]) -> str:
+    """Return the first statement of a loop through the parameters of two models together; empty if there is none."""
+    first = going_through(files)
+    file, _, line = first.rpartition(":")
+
+    def is_body(node: ast.AST) -> bool:
+        return isinstance(node, ast.For) and node.iter.lineno <= int(line) <= (node.iter.end_lineno or 0)
+
+    for one in files if first else ():
+        tree = provenance.tree_of(one) if provenance.shorten(one) == file else None
+        for node in ast.walk(tree) if tree is not None else ():
+            if is_body(node) and isinstance(node, ast.For):
+                return f"{file}:{node.body[0].lineno}"
+    return first
+
+
 def setting_rate(files: Iterable[str]) -> str:
     """Return the first line that sets the rate of a group of parameters; empty if none does."""
     return _first(files, lambda node: any(ast.unparse(one).endswith("['lr']") for one in _targets(node)))

@@ -11,7 +11,7 @@ import numpy as np
 from glassgrad.base.provenance import is_internal
 from glassgrad.doctor import library
 from glassgrad.doctor.library import Array, Module
-from glassgrad.doctor.source_lines import assigned_to, going_through, named
+from glassgrad.doctor.source_lines import assigned_to, going_through, moving, named
 
 _MOST = 1 << 16
 """The most numbers of a weight that are kept to compare."""
@@ -51,7 +51,7 @@ class Copies:
                 continue
             distance = float(np.sqrt(np.square((weight - now).astype(np.float64)).sum()))
             if distance > 0:
-                yield variable, distance, self._name, going_through(files) or _line(variable, files)
+                yield variable, distance, self._name, moving(files) or _line(variable, files)
 
     def _others(self) -> Iterator[tuple[str, Module]]:
         """Yield the variables, and the attributes of the user's objects, that hold another model of the same class."""

@@ -76,13 +76,14 @@ def told() -> int:
 
 
 def twice_held() -> str:
-    """Return the user's line that gave an optimizer only parameters that an earlier one has; empty if none did."""
-    before: set[int] = set()
+    """Return the user's lines of two optimizers of which the second has parameters of the first; empty if none do."""
+    before: list[tuple[set[int], str]] = []
     for one in _told[-1] if _told else ():
         mine = {id(parameter) for group in one.param_groups for parameter in group["params"]}
-        if mine and mine <= before:
-            return _made.get(id(one), "")
-        before |= mine
+        first = next((where for theirs, where in before if mine and mine <= theirs), None)
+        if first is not None:
+            return " and ".join(dict.fromkeys([first, _made.get(id(one), "")]))
+        before.append((mine, _made.get(id(one), "")))
     return ""
 
 

@@ -99,7 +99,10 @@ def _no_gradients(run: Run) -> Iterator[Seen]:
         if not calls.backwards or _steps_before_backward(calls.sequence):
             return  # the rules above report this
         what = f"no watched parameter had a gradient in {len(calls.empty)} of {sampled} sampled steps"
-        yield Seen(what, calls.line("step"), float(len(calls.empty)))
+        backward, step = calls.line("backward"), calls.line("step")
+        zeroed = source_lines.between("zero_grad", backward, step, run.parts.files)
+        what += f": {zeroed} zeroes what backward at {backward} has just made" if zeroed else ""
+        yield Seen(what, zeroed or step, float(len(calls.empty)))
 
 
 @error("no step", "Call the optimizer's step after the backward pass.", "optimizer.step()")

@@ -75,6 +75,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "schedule goes round": (*_LOSS, "rate unfit for the weights"),
     "warm-up begins again": (*_LOSS, "rate unfit for the weights", "never updated"),
     "step without new gradients": (*_LOSS, *_WILD),
+    "same targets in each step": _LOSS,
     "outputs opposite to the targets": (*_ALL, *_APART),
     "parameter not registered": (*_LOSS, *_NOTHING, "layers nobody trains", "stopped"),
     "dropout at the output": (*_LOSS, "gradients mostly noise"),

@@ -13,16 +13,22 @@ from glassgrad.doctor.run import Run
 
 OPPOSITE, BELOW = 0.35, 0.4
 """The share of right answers of two from which they are the wrong way round, and that of a guess among several."""
-SEEN, LARGER, BY_HEART = 20, 10, 0.5
+SEEN, LARGER, BY_HEART = 20, 5, 0.5
 """How often each of few examples was seen, the numbers of a model for each, and what of them it has to know by then."""
+SOON = 20
+"""The steps that a model has to have had."""
+ENOUGH = 6
+"""The steps that have to agree."""
 LITTLE, MUCH, LATE, PASSES = 0.25, 0.7, 200, 3.0
 """What a model gets of what the probe gets, the share of all that the probe gets, the steps, and how often each of the
 examples of the probe was seen by then."""
 
 
-def _late(run: Run, kind: str = "") -> list[float]:
-    """Return the scores of the second half of a run."""
-    return [one.training for one in run.scores if one.step >= HALF * run.calls.steps and kind in {"", one.kind}]
+def _late(run: Run, kind: str) -> list[float]:
+    """Return the scores of the second half of a run; if these are few, the last four after the first steps."""
+    known = [one for one in run.scores if one.kind == kind and one.step >= SOON]
+    late = [one.training for one in known if one.step >= HALF * run.calls.steps]
+    return late if len(late) >= 4 else [one.training for one in known[-4:]]
 
 
 def _falls(run: Run) -> float:
@@ -129,6 +135,25 @@ def _slow(run: Run) -> Iterator[Seen]:
             f"{run.calls.steps} steps, and a probe of random features {known.told}: the loss falls too slowly"
         )
         yield Seen(what, where, gained)
+
+
+@warning(
+    "same targets in each step",
+    "Draw or pick the targets within the loop, with the inputs: noise of one draw is learnt by heart.",
+    "noise = torch.randn_like(batch)  # in the loop",
+)
+def _same_targets(run: Run) -> Iterator[Seen]:
+    known = [(x, y) for x, y in run.pairs if y.dtype.kind == "f"]
+    if len(known) < ENOUGH or run.parts.against or not float(known[0][1].std()) > 0 or known[0][1].size < ENOUGH:
+        return
+    (x, y), *others = known
+    if all(np.array_equal(y, other) for _, other in others) and not any(np.array_equal(x, one) for one, _ in others):
+        where = run.calls.line("loss")
+        what = (
+            f"the targets of the loss{f' at {where}' if where else ''} are the same {y.size} numbers in all "
+            f"{len(known)} sampled steps, and the inputs are others each time"
+        )
+        yield Seen(what, where, float(len(known)))
 
 
 RULES = rules_of(globals())

@@ -189,7 +189,7 @@ def _warms_again(run: Run) -> Iterator[Seen]:
     falls = int((np.diff(rates) < -LOWER * rates.max()).sum())
     wanted = float(np.median(risen)) * (steps[-1] - steps[0])
     half = len(rates) // 2
-    stays = float(np.median(rates[half:])) < 1.5 * float(np.median(rates[:half]))
+    stays = float(rates[half:].max()) < 1.25 * float(rates[:half].max())
     if upward >= UPWARD and falls >= FALLS and wanted > 3 * rates.max() and stays:
         where = source_lines.setting_rate(run.parts.files) or run.calls.line("schedule")
         what = (

@@ -49,7 +49,7 @@ def _outside(run: Run) -> Iterator[Seen]:
 
 
 def _instead(one: Outside) -> str:
-    return f"; the optimizer made at {one.twice} has the parameters that an earlier one has" if one.twice else ""
+    return f"; the optimizers made at {one.twice} have the same parameters" if one.twice else ""
 
 
 def _held(one: Outside) -> str:

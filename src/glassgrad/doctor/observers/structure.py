@@ -296,6 +296,11 @@ class Structure:
         """The scores of one batch in both modes."""
         return self._modes.scores
 
+    @property
+    def asking(self) -> bool:
+        """Whether the watch itself is calling the model."""
+        return self._asking
+
     @contextmanager
     def _asks(self) -> Iterator[None]:
         """Call the model in the block, so that its passes are none of a validation."""

@@ -100,7 +100,8 @@ def _no_gradients(run: Run) -> Iterator[Seen]:
             return  # the rules above report this
         what = f"no watched parameter had a gradient in {len(calls.empty)} of {sampled} sampled steps"
         backward, step = calls.line("backward"), calls.line("step")
-        zeroed = source_lines.between("zero_grad", backward, step, run.parts.files)
+        alone = run.parts.alone and "BFB" not in calls.sequence
+        zeroed = source_lines.between("zero_grad", backward, step, run.parts.files) if alone else ""
         what += f": {zeroed} zeroes what backward at {backward} has just made" if zeroed else ""
         yield Seen(what, zeroed or step, float(len(calls.empty)))
 

@@ -154,7 +154,7 @@ for epoch in range(6):
     for rows in torch.randperm(600).split(40):
         loss = train_step(x[rows], y[rows])
         optimizer.step()  #!
-""", (("y[rows])\n        optimizer.step()\n", "y[rows])\n"),)),
+""", (("y[rows])\n        optimizer.step()\n", "y[rows])\n"), ("lr=0.02", "lr=0.1"))),
     Program("a validation in training mode that records", ("training mode in evaluation",), """
 x, xv = torch.randn(600, 10), torch.randn(300, 10)
 y, yv = (x[:, 0] + x[:, 1] > 0).long(), (xv[:, 0] + xv[:, 1] > 0).long()
@@ -175,7 +175,7 @@ for epoch in range(10):
         opt.step()
     print(epoch, accuracy(xv, yv))
 """, (("    right = 0\n", "    right = 0\n    model.eval()\n"),
-      ("        out = model(x[begin:begin + 50])", "        with torch.no_grad():\n            out = model(x[begin:begin + 50])"))),
+      ("        out = model(x", "        with torch.no_grad():\n            out = model(x"))),
     Program("tensors that a loop changes, never cleared", ("zero_grad is missing",), """
 x = torch.randn(800, 5)
 y = (x[:, 0] * x[:, 1] > 0).long()

@@ -77,6 +77,34 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Copied:
+    """Of how many sampled batches the rows are copies of few (`alike`) or of one (`same`)."""
+
+    batches: int = 0
+    alike: int = 0
+    same: int = 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Pictures whose channels are last in memory: correlation of neighbours, and of numbers `channels` places apart."""
+
+    channels: int
+    near: float
+    other: float
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A schedule of the rate: its class, the line that makes it, its steps, and the length of its half wave or 0."""
+
+    kind: str
+    where: str
+    steps: int
+    period: int
+
+
+@dataclass(frozen=True)
 class Parts:
     """These facts about a run.
 
@@ -127,6 +155,16 @@ class Parts:
         moving: frozen normalisations whose running statistics changed all the same.
         pretending: modules with an attribute `requires_grad`, which has no effect, and the user's line that sets one.
         scales: (step, size) of the targets of an error, which move if a model makes them.
+        rows: whether the rows of batches are copies of each other.
+        layout: of pictures, if their channels seem to be elsewhere than the model takes them; None otherwise.
+        idle: the arguments of the model that have no effect; `columns`: the columns of its only one.
+        single: (place, passes) of the only example of each batch that the loss reaches, None if it reaches others.
+        follows: (variable, distance, parameter, the user's line) of copies that the model differs from by less than a
+            step.
+        anew: (the user's line, matrices, all matrices) of a load of weights that were drawn anew before training.
+        schedules: those of the optimizers of the model.
+        remade: how often an optimizer of the same parameters was made, and the user's line.
+        apart: (the user's line, calls) of passes in training mode that no backward pass uses.
     """
 
     outside: tuple[Outside, ...] = ()
@@ -180,3 +218,13 @@ class Parts:
     fixed: tuple[str, ...] = ()
     moving: tuple[str, ...] = ()
     pretending: tuple[tuple[str, ...], str] = ((), "")
+    rows: Copied = Copied()
+    layout: Layout | None = None
+    idle: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    single: tuple[int, int] | None = None
+    follows: tuple[tuple[str, float, str, str], ...] = ()
+    anew: tuple[str, int, int] | None = None
+    schedules: tuple[Scheduled, ...] = ()
+    remade: tuple[int, str] = (0, "")
+    apart: tuple[str, int] = ("", 0)

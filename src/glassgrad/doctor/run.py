@@ -49,6 +49,7 @@ class Calls:
         training: (step, site) of calls without gradients though the model was in training mode.
         failure: the error that the loop raised, in words.
         hidden: whether steps were taken but none was reported.
+        lines: the user's lines of calls that are none, such as the "step" of a loop that changes its tensors itself.
     """
 
     steps: int = 0
@@ -63,10 +64,11 @@ class Calls:
     training: list[tuple[int, Site]] = field(default_factory=list)
     failure: str = ""
     hidden: bool = False
+    lines: dict[str, str] = field(default_factory=dict)
 
     def line(self, call: str) -> str:
         """Return the user's line of the first "forward", "backward" or "step"."""
-        return line_of(self.sites.get(call))
+        return self.lines.get(call) or line_of(self.sites.get(call))
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,11 @@ from glassgrad.base import provenance
 from glassgrad.doctor.deeper.experiments import Bench
 from glassgrad.doctor.deeper.taking import DeepWatch
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.library import Module, Optimizer, alive
+from glassgrad.doctor.library import Module, Optimizer, Tensor, alive
 from glassgrad.doctor.observers import helpers
+from glassgrad.doctor.observers.models.tensors import model_of, model_of_tensors
 from glassgrad.doctor.observers.outside import told_of_all
+from glassgrad.doctor.unowned import Seeker, UnownedWatch
 from glassgrad.doctor.watching import Watch
 from glassgrad.errors.tracebacks import shortened, wanted
 
@@ -62,7 +64,8 @@ def run_script(
         with (
             _heard_of_helpers(),
             told_of_all() as told,
-            _told_of_optimizers(lambda optimizer: _begin(told, optimizer, watches, kind, preset, nan)),
+            _told_of_loops(watches, preset) as seeker,
+            _told_of_optimizers(lambda optimizer: _begin(told, optimizer, watches, kind, preset, nan), seeker),
         ):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
@@ -108,12 +111,35 @@ def _begin(
     """Watch the model of an optimizer, unless it is watched already."""
     told(optimizer)
     held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    model = _owner(held)
+    model = _owner(held) or model_of(optimizer, provenance.user_frame())
     if model is None or any(watch.model is model for watch in watches):
         return
     watch = kind(model, optimizer, preset=preset, report=False, nan=nan)
     watch.__enter__()
     watches.append(watch)
+
+
+@contextmanager
+def _told_of_loops(watches: list[Watch], preset: str) -> Iterator[Seeker]:
+    """Watch a loop that changes its tensors itself, if there is no optimizer."""
+    from glassgrad.engine.mode import MODE
+
+    def found(tensors: list[Tensor]) -> None:
+        frame = provenance.user_frame()
+        model = _owner({id(one) for one in tensors}) or model_of_tensors(tensors, frame)
+        seeker.rest()
+        if model is not None:
+            watch = UnownedWatch(model, preset=preset, report=False)
+            watch.__enter__()
+            watches.append(watch)
+
+    seeker = Seeker(found, lambda: bool(watches))
+    if MODE.witness is None:
+        MODE.witness = seeker
+    try:
+        yield seeker
+    finally:
+        seeker.rest()
 
 
 def _owner(held: set[int]) -> Module | None:
@@ -155,13 +181,25 @@ def _torch_arrived(tell: Callable[[], Any]) -> None:
 
 
 @contextmanager
-def _told_of_optimizers(tell: Callable[[Optimizer], None]) -> Iterator[None]:
-    """Call `tell` with every optimizer that is created in the block."""
+def _told_of_optimizers(tell: Callable[[Optimizer], None], seeker: Seeker) -> Iterator[None]:
+    """Call `tell` with every optimizer that is created in the block, and tell the seeker of backward passes."""
     with ExitStack() as stack:
-        stack.enter_context(_told_of(_our_class(), tell))
-        finder = _Finder(lambda: _torch_arrived(lambda: stack.enter_context(_told_of(_their_class(), tell))))
+
+        def told(optimizer: Optimizer) -> None:
+            seeker.rest()
+            tell(optimizer)
+
+        def theirs() -> None:
+            from glassgrad.doctor.observers import pytorch
+
+            stack.enter_context(_told_of(_their_class(), told))
+            pytorch.hear(seeker)
+            stack.callback(pytorch.leave, seeker)
+
+        stack.enter_context(_told_of(_our_class(), told))
+        finder = _Finder(lambda: _torch_arrived(theirs))
         if "torch.optim.optimizer" in sys.modules:
-            stack.enter_context(_told_of(_their_class(), tell))
+            theirs()
         else:
             sys.meta_path.insert(0, finder)
             stack.callback(finder.leave)

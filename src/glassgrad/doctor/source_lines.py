@@ -226,6 +226,92 @@ def cut_terms(place: str, files: Iterable[str], side: int = -1) -> str:
     return ""
 
 
+def cutting_anew(files: Iterable[str], size: int) -> str:
+    """Return the first line that reshapes something to a shape with a number in it; empty if none does."""
+
+    def cuts(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call) or _called(node) not in {"reshape", "view", "resize"}:
+            return False
+        given = [part for one in node.args for part in ast.walk(one)]
+        return any(isinstance(one, ast.Constant) and one.value == size for one in given)
+
+    return _first(files, cuts)
+
+
+def updating(files: Iterable[str]) -> str:
+    """Return the first line that changes a tensor by its gradient; empty if none does."""
+
+    def changes(node: ast.AST) -> bool:
+        if isinstance(node, ast.AugAssign | ast.Assign):
+            given, targets = ast.unparse(node.value), [ast.unparse(one) for one in _targets(node)]
+            return ".grad" in given and not any(one.endswith(".grad") for one in targets)
+        written = isinstance(node, ast.Call) and _called(node) in {"sub_", "add_", "copy_", "addcdiv_"}
+        return written and isinstance(node, ast.Call) and any(".grad" in ast.unparse(one) for one in node.args)
+
+    return _first(files, changes)
+
+
+def between(name: str, above: str, below: str, files: Iterable[str]) -> str:
+    """Return the line that calls a method between two others such as "train.py:12"; empty if none does."""
+    (file, _, first), (other, _, last) = above.rpartition(":"), below.rpartition(":")
+    if file != other or not first.isdigit() or not last.isdigit():
+        return ""
+    places = (
+        one.rpartition(":") for one in _lines(files, lambda node: isinstance(node, ast.Call) and _called(node) == name)
+    )
+    return next(
+        (f"{file}:{line}" for place, _, line in places if place == file and int(first) < int(line) < int(last)), ""
+    )
+
+
+def moving(files: Iterable[str]) -> str:
+    """Return the first statement of a loop through the parameters of two models together; empty if there is none."""
+    first = going_through(files)
+    file, _, line = first.rpartition(":")
+
+    def is_body(node: ast.AST) -> bool:
+        return isinstance(node, ast.For) and node.iter.lineno <= int(line) <= (node.iter.end_lineno or 0)
+
+    for one in files if first else ():
+        tree = provenance.tree_of(one) if provenance.shorten(one) == file else None
+        for node in ast.walk(tree) if tree is not None else ():
+            if is_body(node) and isinstance(node, ast.For):
+                return f"{file}:{node.body[0].lineno}"
+    return first
+
+
+def setting_rate(files: Iterable[str]) -> str:
+    """Return the first line that sets the rate of a group of parameters; empty if none does."""
+    return _first(files, lambda node: any(ast.unparse(one).endswith("['lr']") for one in _targets(node)))
+
+
+def slicing(files: Iterable[str]) -> str:
+    """Return the first line within a `forward` that takes a part of the columns of something; empty if none does."""
+
+    def takes(node: ast.AST) -> bool:
+        parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
+        return any(isinstance(one, ast.Slice) and (one.lower or one.upper) for one in parts[1:])
+
+    return _first(files, takes, ("forward",))
+
+
+def used_in_forward(name: str, files: Iterable[str]) -> tuple[str, str]:
+    """Return the last line of a `forward` with an argument that uses it, and the line of the last `return`."""
+    for file in files:
+        tree = provenance.tree_of(file)
+        for node in ast.walk(tree) if tree is not None else ():
+            if not isinstance(node, ast.FunctionDef) or node.name != "forward":
+                continue
+            if name not in {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}:
+                continue
+            inner = list(ast.walk(node))
+            uses = [one.lineno for one in inner if isinstance(one, ast.Name) and one.id == name]
+            ends = [one.lineno for one in inner if isinstance(one, ast.Return)]
+            short = provenance.shorten(file)
+            return f"{short}:{max(uses)}" if uses else "", f"{short}:{max(ends)}" if ends else ""
+    return "", ""
+
+
 def _names(node: ast.AST) -> list[str]:
     return [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
 

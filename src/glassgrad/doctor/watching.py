@@ -104,7 +104,8 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         if self.calls.backwards and not self.calls.steps and self._weights != self._sampler.sizes():
             self.calls.hidden = True
             self.unseen("the optimizer's steps: weights changed, but no step was reported (torch.compile, or by hand)")
-        if self._forward is not None and not self._forward.kinds and self._samples and library.is_torch(self.model):
+        calls = getattr(self.model, "called", True) and self._forward is not None
+        if calls and self._forward and not self._forward.kinds and self._samples and library.is_torch(self.model):
             self.unseen("activations: no hook of a module was called, as inside of torch.compile")
         if not self.calls.steps:  # no step was taken: keep the observed losses
             self._commit()
@@ -191,11 +192,13 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
     def forward(self, args: Args, kwargs: Kwargs, output: Any) -> None:
         """Record a forward pass of the model, after it."""
         if not library.is_recording(self.model):
-            if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
+            if bool(getattr(self.model, "training", False)) and self._setup.stochastic and not self._structure.asking:
                 self.calls.training.append((self.calls.steps, here()))
             self._structure.held(args, output)
             return
         self._call("F")
+        if self._setup.stochastic and getattr(self.model, "training", False):
+            self._structure.apart.entered(here())
         if self.sampling:
             with self._schedule:
                 self._structure.forward(args, output, bool(kwargs))
@@ -210,6 +213,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         with self._schedule:
             self.calls.backwards += 1
             self._call("B")
+            self._structure.apart.used()
             if not traced and (value := library.number(loss)) is not None:
                 self._kept.loss = value
             if loss is not None and library.is_cut(loss):
@@ -226,6 +230,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         """Record a backward pass of a step that is not sampled."""
         self.heard.backwards += 1
         self._call("B")
+        self._structure.apart.used()
         if loss is not None:
             self._kept.loss = loss
         if self._leftovers.used and self.heard.steps < _LEFTOVERS:
@@ -387,6 +392,8 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             self.calls.sequence += letter
             name = {"F": "forward", "B": "backward", "S": "step"}[letter]
             self.calls.sites.setdefault(name, here())
+            if self.calls.sequence.endswith("SS"):
+                self.calls.sites.setdefault("again", here())
             if len(self.calls.sequence) == _FIRST_CALLS:
                 self._naming = False
                 self._schedule.asks = 0  # the next steps may be quiet

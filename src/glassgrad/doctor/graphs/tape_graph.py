@@ -107,8 +107,22 @@ def _op(node: Node, place: dict[Node, int], known: Mapping[Node, Args]) -> Op:
     constant = constant_of(name, operands, parents)
     given = tuple(one for one, parent in zip(operands, parents, strict=False) if parent == CONSTANT)
     factor = factor_of(name, given)
-    labels, reduction = _labels(name, operands), str(options.get("reduction", ""))
+    labels = _labels(name, operands) or _picked(node, operands)
+    reduction = str(options.get("reduction", ""))
     return Op(name, tuple(node.shape), parents, shapes, low, labels, site, axis, constant, factor, reduction)
+
+
+def _picked(node: Node, operands: Args) -> Labels | None:
+    """Return the class numbers of a cross entropy that is composed of ops, since its classes have weights."""
+    maker = node.parents[0] if node.prim.name == "take_along_axis" and node.parents else None
+    if maker is None or not hasattr(maker, "prim") or maker.prim.name != "log_softmax" or len(operands) < 2:
+        return None
+    if (maker.code, maker.lasti) != (node.code, node.lasti):
+        return None  # the user picks the log-probabilities of actions, say
+    logits = maker.saved[0] if type(maker.saved) is tuple and maker.saved else None
+    picked = operands[1]
+    known = isinstance(picked, np.ndarray) and isinstance(logits, np.ndarray) and logits.ndim == 2
+    return labels_of(logits, picked.reshape(-1)) if known else None
 
 
 def _shape(parent: Any, operand: Any) -> tuple[int, ...] | None:

@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from glassgrad.base.provenance import pytorch, resolve, user_frame
-from glassgrad.doctor.library import Module
+from glassgrad.doctor.library import Module, Optimizer
+from glassgrad.doctor.observers.models.loads import Load, noted
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 SWITCHES = ("N", "n")
 """Told when gradients are switched off, and when they are as before."""
 _listeners: list[Callable[[str], None]] = []
 _loads: list[tuple[Module, str, int]] = []
+_taken: list[Load] = []
+_schedules: dict[int, tuple[Any, str, int]] = {}
 _replaced: list[tuple[Any, str, Any]] = []
+_MOST_LOADS = 24
 
 
 def listen(listener: Callable[[str], None]) -> None:
@@ -27,6 +31,8 @@ def listen(listener: Callable[[str], None]) -> None:
     """
     if not _listeners:
         _loads.clear()
+        _taken.clear()
+        _schedules.clear()
     _listeners.append(listener)
     known = {(id(owner), name) for owner, name, _ in _replaced}
     for owner, name, letter in _places():
@@ -48,6 +54,16 @@ def unloaded(model: Module) -> Iterator[tuple[str, int]]:
     """Yield the user's lines that loaded weights into a part of a model of which no name fitted, and their number."""
     parts = [one for _, one in model.named_modules()] if hasattr(model, "named_modules") else []
     yield from ((line, count) for module, line, count in _loads if any(one is module for one in parts))
+
+
+def taken() -> list[Load]:
+    """Return what was loaded into modules, the first load first."""
+    return _taken
+
+
+def schedules(optimizers: tuple[Optimizer, ...]) -> Iterator[tuple[Any, str, int]]:
+    """Yield the schedules of some optimizers, the user's lines that make them, and how often each took a step."""
+    yield from (one for one in _schedules.values() if any(one[0].optimizer is other for other in optimizers))
 
 
 def _places() -> Iterator[tuple[Any, str, str]]:
@@ -81,11 +97,23 @@ def _modules() -> Iterator[Module]:
 
 
 def _loaded(module: Module, result: object) -> None:
-    """Keep a load of which no name fitted."""
+    """Keep a load: of which no name fitted, or what came of it."""
     missing = getattr(result, "missing_keys", ())
+    frame = user_frame()
+    where = str(resolve(frame.f_code, frame.f_lasti))
     if missing and len(missing) >= len(module.state_dict()):
+        _loads.append((module, where, len(missing)))
+    elif len(_taken) < _MOST_LOADS:
+        _taken.append(noted(module, where))
+
+
+def _scheduled(schedule: Any) -> None:
+    """Count a step of a schedule; the first one is part of its making."""
+    known = _schedules.get(id(schedule))
+    if known is None:
         frame = user_frame()
-        _loads.append((module, str(resolve(frame.f_code, frame.f_lasti)), len(missing)))
+        known = schedule, str(resolve(frame.f_code, frame.f_lasti)), -1
+    _schedules[id(schedule)] = *known[:2], known[2] + 1
 
 
 def _told(function: Callable[..., Any], letter: str) -> Callable[..., Any]:
@@ -97,6 +125,8 @@ def _told(function: Callable[..., Any], letter: str) -> Callable[..., Any]:
         if letter == "L":
             _loaded(args[0], result)
             return result
+        if letter == "R":
+            _scheduled(args[0])
         if letter == "Z":
             known, seeds[:] = list(seeds), [*args, *kwargs.values()]
             if not seeds or known != seeds:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -24,8 +25,11 @@ _COPIES = re.compile(r"target|teacher|ema(_|$)|shadow|frozen|fixed|old", re.IGNO
 """Names of models that another way than an optimizer updates, or that stay as they are."""
 
 
-def leaves(loss: Tensor) -> list[Tensor]:
-    """Return the parameters that a loss was computed from, in any order; empty if its history is too long."""
+def leaves(loss: Tensor, *, all_of_them: bool = False) -> list[Tensor]:
+    """Return the parameters that a loss was computed from, in any order; empty if its history is too long.
+
+    With `all_of_them` also the tensors that want gradients and are no parameters.
+    """
     torch = library.is_torch(loss)
     root = loss.grad_fn if torch else getattr(loss, "node", None)
     seen, waiting, found = {id(root)}, [root] if root is not None else [], {}
@@ -36,7 +40,7 @@ def leaves(loss: Tensor) -> list[Tensor]:
             if one is None:
                 continue
             leaf = getattr(one, "variable", None) if torch else None if hasattr(one, "prim") else one
-            if leaf is not None and type(leaf).__name__ == "Parameter":
+            if leaf is not None and (all_of_them or type(leaf).__name__ == "Parameter"):
                 found[id(leaf)] = leaf
             elif id(one) not in seen and hasattr(one, "next_functions" if torch else "prim"):
                 seen.add(id(one))
@@ -72,14 +76,33 @@ def told() -> int:
 
 
 def twice_held() -> str:
-    """Return the user's line that gave an optimizer only parameters that an earlier one has; empty if none did."""
-    before: set[int] = set()
+    """Return the user's lines of two optimizers of which the second has parameters of the first; empty if none do."""
+    before: list[tuple[set[int], str]] = []
     for one in _told[-1] if _told else ():
         mine = {id(parameter) for group in one.param_groups for parameter in group["params"]}
-        if mine and mine <= before:
-            return _made.get(id(one), "")
-        before |= mine
+        first = next((where for theirs, where in before if mine and mine <= theirs), None)
+        if first is not None:
+            return " and ".join(dict.fromkeys([first, _made.get(id(one), "")]))
+        before.append((mine, _made.get(id(one), "")))
     return ""
+
+
+def remade(mine: Collection[int]) -> tuple[int, str]:
+    """Return how many optimizers of the same parameters, of which some are in `mine`, one line made, and that line.
+
+    Example:
+        >>> remade({1, 2})
+        (0, '')
+    """
+    counts: Counter[tuple[frozenset[int], str]] = Counter()
+    for one in _told[-1] if _told else ():
+        theirs = frozenset(id(parameter) for group in one.param_groups for parameter in group["params"])
+        if theirs & set(mine):
+            counts[theirs, _made.get(id(one), "")] += 1
+    if not counts:
+        return 0, ""
+    ((_, where), count), *_ = counts.most_common(1)
+    return count, where
 
 
 def held_by_optimizers(torch: bool) -> set[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
@@ -18,7 +18,7 @@ from glassgrad.doctor.library import Args, Handle, Kwargs, Module, Optimizer, Te
 from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.restoring.set_aside import aside
 
-_hearing: list[TorchObserver] = []
+_hearing: list[Hears] = []
 _replaced: list[Callable[..., object]] = []
 
 
@@ -47,7 +47,7 @@ class TorchObserver:
         for optimizer in self._optimizers:
             self._handles.append(optimizer.register_step_pre_hook(untraced(self._stepping)))
             self._handles.append(optimizer.register_step_post_hook(untraced(self._stepped)))
-        _hear(self)
+        hear(self)
 
     def sampled(self, wanted: bool) -> None:
         """Record the functions that are called in a sampled step."""
@@ -62,7 +62,7 @@ class TorchObserver:
 
     def disconnect(self) -> None:
         """Remove the hooks."""
-        _leave(self)
+        leave(self)
         for one in self._listeners:
             one.disconnect()
         self._recorder.stop()
@@ -130,7 +130,17 @@ class TorchObserver:
         self._backward(None)
 
 
-def _hear(observer: TorchObserver) -> None:
+class Hears(Protocol):
+    """Hears of PyTorch's backward passes."""
+
+    def begins(self, loss: Tensor) -> bool:
+        """Hear that one begins; return whether to be told of its end."""
+
+    def ends(self) -> None:
+        """Hear of its end."""
+
+
+def hear(observer: Hears) -> None:
     """Report backward passes to an observer, by a function in front of the engine's."""
     if not _hearing:
         autograd = pytorch().autograd
@@ -139,7 +149,8 @@ def _hear(observer: TorchObserver) -> None:
     _hearing.append(observer)
 
 
-def _leave(observer: TorchObserver) -> None:
+def leave(observer: Hears) -> None:
+    """Report nothing more to an observer."""
     if observer in _hearing:
         _hearing.remove(observer)
     if _replaced and not _hearing:

@@ -17,27 +17,26 @@ from glassgrad.doctor.graphs.graph import COMPARES, KEPT, Constant, Graph, Label
 from glassgrad.doctor.library import Args, Array, Module, Optimizer, Tensor
 from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.observers.copies import Copies
-from glassgrad.doctor.observers.entering import Drift, Held, Mixing, Modes
+from glassgrad.doctor.observers.entering import Alike, Drift, Effects, Held, Mixing, Modes, of_training
 from glassgrad.doctor.observers.entering.mixing import in_sequence_order
 from glassgrad.doctor.observers.forward_watch import Looker
-from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, told, where_put
+from glassgrad.doctor.observers.models import standing
+from glassgrad.doctor.observers.models.apart import Apart
+from glassgrad.doctor.observers.models.loads import drawn_anew
+from glassgrad.doctor.observers.models.reached import Reached
+from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, remade, told, where_put
 from glassgrad.doctor.observers.reading import Readings
 from glassgrad.doctor.observers.rows import Rows
 from glassgrad.doctor.observers.sampling import Parameters
 from glassgrad.doctor.observers.tokens import Tokens
-from glassgrad.doctor.parts import Outside, Parts, Score, Statistics
+from glassgrad.doctor.parts import Outside, Parts, Scheduled, Score
 from glassgrad.doctor.run import Calls, Setup, here
+from glassgrad.doctor.scores import score
 from glassgrad.doctor.setup import stochastic
 
-LEAST = 20
-"""The number of steps after which running statistics should have arrived."""
-LATE, LATEST = 0.5, 0.9
-"""The least share of arrived statistics in a healthy run; the momentum above which only the last batch counts."""
 _FEATURES = 4096
 _ROUNDS, _PASSES = 40, 64
 _MOST_BYTES, _MOST_ELEMENTS = 8 << 20, 1 << 24
-_EMPTIED = 0.85
-"""A probability of dropout above which next to nothing passes."""
 _ERRORS = library.words(
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
 )
@@ -73,6 +72,13 @@ class Structure:
         self.scores: list[Score] = []
         self.readings, self.tokens, self._rows = Readings(), Tokens(), Rows()
         self._drift, self._mixing, self._modes, self.validations = Drift(), Mixing(), Modes(), Held()
+        self._alike_rows, self._effects, self._reached = Alike(), Effects(), Reached()
+        self.apart = Apart()
+        self._anew: tuple[str, int, int] | None = None
+        self._whole: Array | None = None
+        self._silent, self._looks = True, 0  # whether no loss told its targets so far
+        self._remade: tuple[int, str] = 0, ""
+        self._schedules: tuple[Scheduled, ...] = ()
         self._gains: tuple[tuple[str, float], ...] = ()
         self._args: Args = ()
         self._against, self._seeds, self._asking, self._told = False, 0, False, 0
@@ -93,6 +99,7 @@ class Structure:
         self._files = source_lines.files_of(self._model, frame.f_code.co_filename)
         self._look_for_alike()
         self._copies = Copies(self._model, frame)
+        self._outside |= {one.name: one for one in standing.loose(self._model, self._mine, self._files)}
         self._frozen = self.frozen()
         helpers.listen(self._heard)
 
@@ -108,6 +115,7 @@ class Structure:
 
     def disconnect(self) -> None:
         """Stop hearing."""
+        self._schedules = tuple(map(_scheduled, helpers.schedules(self._optimizers)))
         helpers.leave(self._heard)
 
     def _heard(self, letter: str) -> None:
@@ -133,10 +141,12 @@ class Structure:
         """Look at the output of the model; `named` tells whether it got arguments by name as well."""
         numbers = library.numbers(library.first_tensor(output))
         entering = library.numbers(library.first_tensor(args))
-        self._inputs, self._args = None, () if named else args
+        self._inputs, self._args, self._whole = None, () if named else args, entering
         self._output, self._tokens_entered = numbers, None
         if entering is not None:
             self._rows.train(entering)
+            self._alike_rows.look(entering, self._model)
+            self._reached.look(library.first_tensor(output), len(entering) if entering.ndim else 0)
             self._drift.look(self._calls.steps, entering)
         self.bad_inputs = entering is not None and entering.dtype.kind == "f" and not np.isfinite(entering.sum())
         if entering is not None and entering.ndim > 1 and entering.dtype.kind in "fiu":
@@ -151,6 +161,9 @@ class Structure:
 
     def backward(self, loss: Tensor) -> None:
         """Look at the beginning of a backward pass."""
+        if self._silent and self._calls.steps and self._looks < _ROUNDS:
+            self._looks += 1
+            self._look_for_targets()
         self._passes += 1
         if self._passes <= _PASSES:
             self._thrown += self._pending and not any(_has_gradient(one) for one in self._held)
@@ -159,12 +172,15 @@ class Structure:
             self._begun = True
             if not self._calls.steps:
                 self._look_for_alike()
+                self._anew = drawn_anew(self._model, helpers.taken())
             if self._lacking:  # a search through all objects, unless somebody tells of the optimizers
                 self._elsewhere = held_by_optimizers(library.is_torch(self._model))
             self._look_for_strays(loss)
 
     def left(self) -> None:
         """Look at the end of a backward pass: it may have been that of another model."""
+        if self._told < told() <= _ROUNDS:
+            self._remade = remade(self._mine)
         self._told = max(self._told, told())
         if self._passes <= _PASSES:
             self._pending = any(_has_gradient(one) for one in self._held)
@@ -198,6 +214,7 @@ class Structure:
         self._mixing.learns(self._args, labels.count, labels.distinct < labels.count)
         step = self._calls.steps
         if math.isfinite(labels.right):
+            self._silent = False
             self.scores.append(Score(step, "classes", labels.right))
         self._modes.learns(step, "classes", self._output, labels.values)
         if labels.count == self._entered:
@@ -218,11 +235,25 @@ class Structure:
             target = op.constant
             if target is not None and op.name in COMPARES and math.isfinite(target.fit):
                 kind = "binary" if op.name.startswith("binary") else "numbers"
+                self._silent = False
                 self.scores.append(Score(self._calls.steps, kind, target.fit))
                 self._modes.learns(self._calls.steps, kind, self._output, target.values)
                 if op.name == "subtract":
                     self._keep(self.pairs, target.values)
                 break
+
+    def _look_for_targets(self) -> None:
+        """Score the outputs of the step against the user's variables, since its loss does not tell the targets."""
+        entering, leaving = self._whole, self._output
+        if entering is None or leaving is None or not entering.ndim or not leaving.ndim:
+            return
+        found = of_training(provenance.user_frame(), entering, leaving)
+        if found is not None:
+            kind, target = found
+            self.scores.append(Score(self._calls.steps, kind, score(leaving, target, kind)))
+            classes = kind == "classes"
+            values = target[:KEPT] if classes else target[:KEPT].astype(bool)
+            self._keep(self.examples if classes else self.pairs, values)
 
     def _compares(self, name: str, target: Constant) -> None:
         values, binary = target.values, target.whole and target.low >= 0 and target.high <= 1
@@ -251,6 +282,9 @@ class Structure:
         if args and self._moded:
             with clock, self._asks():
                 self._modes.ask(self._model, args)
+        if args and self._effects.wants(self._calls.steps):
+            with clock, self._asks():
+                self._effects.ask(self._calls.steps, self._model, args)
         askers: tuple[Tokens | Mixing, ...] = (self.tokens, self._mixing) if args else ()
         for one in askers:
             if one.asks:
@@ -261,6 +295,11 @@ class Structure:
     def modes(self) -> list[Score]:
         """The scores of one batch in both modes."""
         return self._modes.scores
+
+    @property
+    def asking(self) -> bool:
+        """Whether the watch itself is calling the model."""
+        return self._asking
 
     @contextmanager
     def _asks(self) -> Iterator[None]:
@@ -274,7 +313,7 @@ class Structure:
     def stepping(self) -> None:
         """Note a step of the optimizer."""
         if self._moded:
-            for name, moves in self._fixed():
+            for name, moves in standing.fixed(self._model):
                 self._moved[name] = self._moved.get(name, 0) + moves
         self._pending = False
         if "step" not in self._calls.sites:
@@ -287,9 +326,11 @@ class Structure:
         matrices = [(name, library.values(one)) for name, one in self._named if len(one.shape) > 1]
         self._matrices = len(matrices)
         names = tuple(name for name, value in matrices if _alike(value))
-        looked_up = _looked_up(self._model)
-        self._gains = tuple((name, _gain(value)) for name, value in matrices if name not in looked_up)
-        self._alike = names, source_lines.making_constants(self._files) if names else ""
+        made = names and (source_lines.making_constants(self._files) or source_lines.named(names[0], self._files))
+        self._alike = names, made or ""
+        if getattr(self._model, "called", True):  # the axes of plain tensors are unknown
+            looked_up = _looked_up(self._model)
+            self._gains = tuple((name, _gain(value)) for name, value in matrices if name not in looked_up)
 
     def _look_for_strays(self, loss: Tensor) -> None:
         if loss is None:
@@ -316,37 +357,6 @@ class Structure:
         """Tell whether a parameter is a copy of one of the model, as those of a target network are."""
         mine = (library.values(one) for _, one in self._named if tuple(one.shape) == tuple(stray.shape))
         return any(np.array_equal(one, library.values(stray)) for one in mine)
-
-    def _statistics(self) -> Iterator[Statistics]:
-        for name, module in self._model.named_modules():
-            momentum = getattr(module, "momentum", None)
-            mean = library.numbers(getattr(module, "running_mean", None))
-            if mean is None or not isinstance(momentum, int | float) or self._calls.steps < LEAST:
-                continue
-            counted = library.number(getattr(module, "num_batches_tracked", None)) or 0.0
-            arrived = 1 - (1 - momentum) ** counted if 0 <= momentum <= 1 else math.nan
-            if counted >= LEAST and (arrived < LATE or momentum >= LATEST):
-                kinds = {type(module).__name__}
-                where = source_lines.calling(kinds, self._files, "momentum")
-                yield Statistics(name, float(momentum), arrived, where)
-
-    def _pretending(self) -> tuple[tuple[str, ...], str]:
-        modules = self._model.named_modules()
-        found = tuple(name for name, module in modules if vars(module).get("requires_grad") is False)
-        return found, source_lines.assigned_to("requires_grad", self._files) if found else ""
-
-    def _fixed(self) -> Iterator[tuple[str, bool]]:
-        """Yield normalisations of which no parameter is trained, and whether their statistics move in a pass."""
-        for name, module in self._model.named_modules():
-            own = list(module.parameters(recurse=False)) if hasattr(module, "running_mean") else []
-            if own and not any(library.trainable(one) for one in own):
-                yield name, bool(getattr(module, "training", False))
-
-    def _dropouts(self) -> Iterator[tuple[str, float, str]]:
-        for name, module in self._model.named_modules():
-            kind, share = type(module).__name__, getattr(module, "p", 0.0)
-            if "Dropout" in kind and isinstance(share, int | float) and share >= _EMPTIED:
-                yield name, float(share), source_lines.calling({kind}, self._files)
 
     def fitted(self, setup: Setup) -> Setup:
         """Return a setup as it is now: what is frozen, and what no optimizer has, none made later either."""
@@ -377,7 +387,7 @@ class Structure:
             trainable_axes=max((len(one.shape) for one in trained), default=0),
             elements=_elements([parameter for _, parameter in self._named]),
             frozen_at=source_lines.freezing(self._files) if frozen else "",
-            statistics=tuple(self._statistics()),
+            statistics=tuple(standing.statistics(self._model, self._calls.steps, self._files)),
             readings=self.readings.found(),
             thrown=self._thrown,
             passes=min(self._passes, _PASSES),
@@ -396,7 +406,7 @@ class Structure:
             shared=shared,
             held=looked,
             held_calls=self._rows.calls,
-            dropouts=tuple(self._dropouts()),
+            dropouts=tuple(standing.dropouts(self._model, self._files)),
             thawed=tuple(sorted(set(self._frozen) - set(self.frozen()))),
             copies=() if self._copies is None else tuple(self._copies.found(self._files)),
             bad=self._bad,
@@ -414,15 +424,32 @@ class Structure:
             strays=self._strays,
             scales=tuple(self._scales),
             sides=tuple(self._sides),
-            pretending=self._pretending(),
-            fixed=tuple(name for name, _ in self._fixed()),
-            moving=tuple(name for name, passes in self._moved.items() if passes >= LEAST // 4),
+            pretending=standing.pretending(self._model, self._files),
+            fixed=tuple(name for name, _ in standing.fixed(self._model)),
+            moving=tuple(name for name, passes in self._moved.items() if passes >= standing.LEAST // 4),
             twin=self._copies is not None and self._copies.twin(),
+            rows=self._alike_rows.found(),
+            layout=self._alike_rows.layout,
+            idle=self._effects.found(self._model)[0],
+            columns=self._effects.found(self._model)[1],
+            single=self._reached.alone(),
+            follows=() if self._copies is None else tuple(self._copies.follows(self._files)),
+            anew=self._anew,
+            schedules=self._schedules,
+            remade=self._remade,
+            apart=self.apart.found(),
         )
 
     def _mixed(self) -> tuple[str, str]:
         kinds = in_sequence_order(self._model)
         return ", ".join(sorted(kinds)), source_lines.calling(kinds, self._files) if kinds else ""
+
+
+def _scheduled(known: tuple[Any, str, int]) -> Scheduled:
+    """Describe a schedule of the rate."""
+    one, where, steps = known
+    period = getattr(one, "T_max", 0)
+    return Scheduled(type(one).__name__, where, steps, int(period) if isinstance(period, int | float) else 0)
 
 
 def _looked_up(model: Module) -> frozenset[str]:

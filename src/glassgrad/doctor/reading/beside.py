@@ -11,6 +11,7 @@ from glassgrad.doctor.reading.lint import Remark, names, of_file
 from glassgrad.doctor.reading.rule import words
 from glassgrad.doctor.reading.source import Unreadable
 from glassgrad.doctor.rules import ranked
+from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.doctor.script import Watched
 
 
@@ -60,13 +61,19 @@ def _is_same(one: Read, other: Finding) -> bool:
 
 
 def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[Finding]]:
-    """Return the trainings of a script and what was read in it; that of a script with one training is among its own.
+    """Return the trainings of a script, the worst first, and what was read in it if there was no training.
 
-    What a run has found itself is not said twice. Causes come first, whether they were seen or read.
+    What was read stands among the findings of the worst training. What a run has found itself is not said twice. Causes
+    come first, whether they were seen or read.
     """
     found = [finding for one in watched for finding in one.findings]
     rest = unconfirmed(reading_of(path), found)
-    if len(watched) != 1:
-        return list(watched), list(ranked(rest))
-    only = watched[0]
-    return [replace(only, findings=ranked((*only.findings, *rest)))], []
+    if not watched:
+        return [], list(ranked(rest))
+    worst, *others = sorted(watched, key=_severity)
+    return [replace(worst, findings=ranked((*worst.findings, *rest))), *others], []
+
+
+def _severity(one: Watched) -> int:
+    """Return the place of the worst finding of a training among the severities, the worst first."""
+    return min((SEVERITIES.index(finding.severity) for finding in one.findings), default=len(SEVERITIES))

@@ -19,6 +19,7 @@ from glassgrad.doctor.rules import (
     data,
     entering,
     examination,
+    fitting,
     graph,
     layers,
     learnable,
@@ -65,6 +66,7 @@ _CAUSES = (
     objectives.RULES,
     validation.RULES,
     learnable.RULES,
+    fitting.RULES,
 )
 _OF_RUNS = calls.RULES, map(_at_the_call, batch.OF_INPUTS), *_CAUSES, setup.RULES, graph.RULES, loss.RULES, steps.RULES
 RUN_RULES: Rules = tuple(chain.from_iterable(_OF_RUNS))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, warning
+from glassgrad.doctor.rules.setup import ADAPTIVE
 from glassgrad.doctor.run import Run, line_of
 
 MOSTLY = 0.5
@@ -18,6 +19,8 @@ PART_OF_STEP = 0.8
 """The share of steps with a call without gradients, from which it is part of the training, as in a game of two."""
 SUMMED = 4
 """Backward passes for each step of the optimizer, from which their sum makes another rate."""
+REMADE, PASSES = 6, 12
+"""Optimizers of the same parameters, and the backward passes that each serves, from which a loop makes them."""
 
 
 @error(
@@ -96,7 +99,11 @@ def _no_gradients(run: Run) -> Iterator[Seen]:
         if not calls.backwards or _steps_before_backward(calls.sequence):
             return  # the rules above report this
         what = f"no watched parameter had a gradient in {len(calls.empty)} of {sampled} sampled steps"
-        yield Seen(what, calls.line("step"), float(len(calls.empty)))
+        backward, step = calls.line("backward"), calls.line("step")
+        alone = run.parts.alone and "BFB" not in calls.sequence
+        zeroed = source_lines.between("zero_grad", backward, step, run.parts.files) if alone else ""
+        what += f": {zeroed} zeroes what backward at {backward} has just made" if zeroed else ""
+        yield Seen(what, zeroed or step, float(len(calls.empty)))
 
 
 @error("no step", "Call the optimizer's step after the backward pass.", "optimizer.step()")
@@ -166,6 +173,58 @@ def _validated_in_training(run: Run) -> Iterator[Seen]:
         names = ", ".join(run.setup.stochastic[:3])
         what = f"the model was called without gradients in training mode{_at(where)}: {names} behave as in training"
         yield Seen(what, where, float(len(found)))
+
+
+@warning(
+    "training mode in evaluation",
+    "Call model.eval() and switch gradients off before a validation, and model.train() after it.",
+    "model.eval()\nwith torch.no_grad():",
+)
+def _validated_with_gradients(run: Run) -> Iterator[Seen]:
+    where, calls = run.parts.apart
+    if calls and not run.calls.training and not run.parts.against:
+        names = ", ".join(run.setup.stochastic[:3])
+        what = (
+            f"the model was called in training mode at {where}, and no backward pass came of it ({calls} calls were "
+            f"seen): {names} behave as in training"
+        )
+        yield Seen(what, where, float(calls))
+
+
+@warning(
+    "step without new gradients",
+    "Call step once after each backward pass.",
+    "loss.backward(); optimizer.step()",
+    MOSTLY,
+)
+def _stepped_again(run: Run) -> Iterator[Seen]:
+    sequence = run.calls.sequence
+    rounds = sequence.count("BS")
+    again = sequence.count("BSS")
+    if len(run.setup.optimizers) == 1 and again >= LASTING and again > MOSTLY * rounds:
+        one, other = run.calls.line("step"), run.calls.line("again")
+        what = (
+            f"optimizer.step(){_at(one)} and again{_at(other)} use the gradients of one backward pass, in {again} of "
+            f"{rounds} rounds: the second step goes the same way as if the first had changed nothing"
+        )
+        yield Seen(what, other or one, again / rounds)
+
+
+@error(
+    "optimizer made in the loop",
+    "Make the optimizer once, before the loop: a new one has no momentum and no averages.",
+    "optimizer = Adam(model.parameters())  # above the loop",
+    float(REMADE),
+)
+def _remade(run: Run) -> Iterator[Seen]:
+    count, where = run.parts.remade
+    kinds = [(kind, options) for kind, options in run.setup.optimizers]
+    stateful = any(kind in ADAPTIVE or options.get("momentum") for kind, options in kinds)
+    if count >= REMADE and stateful and run.calls.backwards < PASSES * count:
+        what = (
+            f"{count} optimizers of the same parameters were made{_at(where)} in {run.calls.backwards} backward passes"
+        )
+        yield Seen(what, where, float(count))
 
 
 @warning(

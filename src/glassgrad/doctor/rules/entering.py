@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.doctor.graphs.graph import CONSTANT
+from glassgrad.doctor import source_lines
+from glassgrad.doctor.graphs.graph import COMPARES, CONSTANT
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.rule import GLOROT, Seen, error, listed, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
@@ -20,6 +21,8 @@ no split of one data set, and no extrapolation that is meant, goes so far."""
 LARGE, SMALL = 4.0, 0.02
 """The deviation of weights times the root of the number of inputs: 0.6 for linear layers, 1.4 for kaiming_normal_."""
 MOSTLY = 0.5
+COPIES = 3
+"""Batches of copies that tell; fewer come by chance."""
 _RESHAPES = words("reshape view flatten")
 _REDUCTIONS = words("mean sum amax amin max min std var norm prod logsumexp")
 
@@ -210,6 +213,120 @@ def _gains(run: Run) -> Iterator[Seen]:
             f"layer multiplies the size of its input by about {worst:.2g}"
         )
         yield Seen(what, where, worst, threshold=threshold)
+
+
+@error(
+    "copies in a batch",
+    "Copy each example where it is put into the list: an array that is changed later changes in all places.",
+    "memory.append((state.copy(), action, reward))",
+    COPIES,
+)
+def _copied(run: Run) -> Iterator[Seen]:
+    rows = run.parts.rows
+    if rows.alike < COPIES or rows.alike <= MOSTLY * rows.batches or _targets_alike(run):
+        return
+    if rows.same and any(facts.summary.std == 0 for facts in run.inputs):
+        return  # all numbers are one number
+    where = run.calls.line("forward")
+    each = "are one and the same" if rows.same > MOSTLY * rows.alike else "are copies of a few"
+    what = (
+        f"the examples of a batch{_at(where)} {each} in {rows.alike} of {rows.batches} sampled steps, and their "
+        "targets differ"
+    )
+    added = source_lines.calling({"append", "extend"}, run.parts.files)
+    what += f"; {added} collects them" if added else ""
+    yield Seen(what, where, rows.alike / rows.batches, threshold=MOSTLY)
+
+
+def _targets_alike(run: Run) -> bool:
+    """Tell whether the targets of a batch are known to be all the same."""
+    if run.labels:
+        return all(labels.distinct < 2 for _, labels in run.labels)
+    return bool(run.pairs) and all(not y.astype(np.float64).std() for _, y in run.pairs)
+
+
+@warning(
+    "axes mixed by a reshape",
+    "Move the axis of the channels with transpose or permute: reshape and view cut the numbers anew.",
+    "x = x.transpose(0, 3, 1, 2)  # (batch, height, width, channels) to (batch, channels, height, width)",
+)
+def _recut(run: Run) -> Iterator[Seen]:
+    layout = run.parts.layout
+    if layout is None:
+        return
+    where = run.calls.line("forward")
+    cut = source_lines.cutting_anew(run.parts.files, layout.channels)
+    what = (
+        f"the inputs{_at(where)} have {layout.channels} channels in axis 1, and the numbers {layout.channels} places "
+        f"apart are neighbours (correlation {layout.other:.2f}), those beside each other less ({layout.near:.2f}): the "
+        f"channels are the last axis in memory{f', and {cut} cuts them anew' if cut else ''}"
+    )
+    yield Seen(what, cut or where, layout.other)
+
+
+@warning(
+    "input without effect",
+    "Look at what forward does with it: a wrong variable, a slice that cuts it off, or a name that is set anew.",
+)
+def _idle(run: Run) -> Iterator[Seen]:
+    forward = run.calls.line("forward")
+    for name in run.parts.idle[:2]:
+        used, returned = source_lines.used_in_forward(name, run.parts.files)
+        told = f": forward uses it at {used} and returns at {returned}" if used else f": forward returns at {returned}"
+        what = (
+            f"the argument '{name}' of the model{_at(forward)} has no effect: with the values of other examples the "
+            f"outputs stay the same, in both modes{told if returned else ''}"
+        )
+        yield Seen(what, used or returned or forward)
+    for name in run.parts.columns[:1]:
+        cut = source_lines.slicing(run.parts.files)
+        what = (
+            f"the {name} column of the inputs{_at(forward)} has no effect: with the values of other examples the "
+            f"outputs stay the same, in both modes{f'; {cut} takes a part' if cut else ''}"
+        )
+        yield Seen(what, cut or forward)
+
+
+@error(
+    "loss of one example",
+    "Compare the outputs of all examples with their targets.",
+    "loss = criterion(output, target)  # without an index of the batch",
+)
+def _single(run: Run) -> Iterator[Seen]:
+    if run.parts.single is None:
+        return
+    place, passes = run.parts.single
+    counts = [labels.count for _, labels in run.labels]
+    shapes = (
+        [op.constant.shape for op in run.graph.ops if op.constant is not None and op.name in COMPARES]
+        if (run.graph is not None)
+        else []
+    )
+    one = bool(counts) and max(counts) == 1
+    flat = bool(shapes) and not counts and all(len(shape) < 3 for shape in shapes)
+    if one or flat:
+        where, which = run.calls.line("loss"), "last" if place < 0 else f"{place + 1}."
+        what = (
+            f"the gradient of the loss{_at(where)} reaches the output for the {which} example of the batch only, in "
+            f"all {passes} passes that were looked at: the others teach nothing"
+        )
+        yield Seen(what, where, float(passes))
+
+
+@error(
+    "loaded weights drawn anew",
+    "Initialise first, and load afterwards.",
+    "model.apply(init_weights); model.load_state_dict(saved)",
+)
+def _anew(run: Run) -> Iterator[Seen]:
+    if run.parts.anew is not None:
+        loaded, count, known = run.parts.anew
+        drawn = run.parts.drawn_at
+        what = (
+            f"{count} of {known} matrices that load_state_dict{_at(loaded)} filled have other values when training "
+            f"begins{f': weights are drawn at {drawn}' if drawn else ''}"
+        )
+        yield Seen(what, loaded, float(count))
 
 
 RULES = rules_of(globals())

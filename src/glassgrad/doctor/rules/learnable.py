@@ -97,16 +97,14 @@ def _behind(run: Run) -> Iterator[Seen]:
     curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
     if len(curve) < 20 or curve[-1, 0] < SOON or run.parts.against:
         return
-    known = _known(run)
+    known = known_of(run)
     moves = run.parts.strays or run.parts.twin or not run.parts.alone  # targets that a model makes change with it
     if known is None or (known.kind == "numbers" and moves):
         return
     last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
     first = float(curve[: max(len(curve) // 20, 3), 1].mean())
-    quarter = max(len(curve) // 4, 5)
-    falls = float(np.median(curve[-2 * quarter : -quarter, 1])) - float(np.median(curve[-quarter:, 1]))
     plain = _is_plain(run.graph)
-    if falls > STILL * (known.nothing if plain else 2 * abs(first)):
+    if still_falls(run, known):
         return  # it learns, if slowly
     where = run.calls.line("loss")
     fallen = min(LESS * first, 1.2 * known.nothing) if first < 3 * known.nothing else LESS * first  # a sum is larger
@@ -126,6 +124,17 @@ def _behind(run: Run) -> Iterator[Seen]:
             f"features {known.told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
         )
         yield Seen(what, where, gained, threshold=HALF)
+
+
+def still_falls(run: Run, known: Known) -> bool:
+    """Tell whether the loss still falls in the last quarter of a run."""
+    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    if len(curve) < 20:
+        return False
+    quarter = max(len(curve) // 4, 5)
+    falls = float(np.median(curve[-2 * quarter : -quarter, 1])) - float(np.median(curve[-quarter:, 1]))
+    first = float(curve[: max(len(curve) // 20, 3), 1].mean())
+    return falls > STILL * (known.nothing if _is_plain(run.graph) else 2 * abs(first))
 
 
 def learns_well(run: Run) -> bool:
@@ -219,7 +228,7 @@ def _told(run: Run) -> Iterator[Seen]:
 
 
 @dataclass(frozen=True)
-class _Known:
+class Known:
     """What the targets tell of a guess without inputs and of the probe.
 
     Attributes:
@@ -240,7 +249,7 @@ class _Known:
         return (self.best - self.chance) / max(1 - self.chance, 1e-9)
 
 
-def _known(run: Run) -> _Known | None:
+def known_of(run: Run) -> Known | None:
     """Return what a guess without inputs and the probe get; None if there are too few examples."""
     if (known := _gathered(run.examples, FEW) or _gathered(run.places, FEW, once=False)) is not None:
         return _of_classes(*known, "classes")
@@ -260,16 +269,16 @@ def _known(run: Run) -> _Known | None:
         return None
     found, by_chance, _ = probe_of_numbers(x, numbers)
     kind = "several" if binary else "numbers"
-    return _Known(kind, nothing, max(by_chance, 0.0), found, f"explains {found:.0%} of their variance")
+    return Known(kind, nothing, max(by_chance, 0.0), found, f"explains {found:.0%} of their variance")
 
 
-def _of_classes(x: Array, y: Array, kind: str) -> _Known | None:
+def _of_classes(x: Array, y: Array, kind: str) -> Known | None:
     shares = np.unique(y, return_counts=True)[1] / len(y)
     if len(shares) < 2 or shares.max() > RARE:
         return None
     found, by_chance, _ = probe(x, y)
     nothing = float(-(shares * np.log(shares)).sum())
-    return _Known(kind, nothing, max(float(shares.max()), by_chance), found, f"gets {found:.0%} of the classes right")
+    return Known(kind, nothing, max(float(shares.max()), by_chance), found, f"gets {found:.0%} of the classes right")
 
 
 def _is_plain(graph: Graph | None) -> bool:

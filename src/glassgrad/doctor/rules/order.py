@@ -20,6 +20,8 @@ FALLEN = 1.0
 _ASKING = frozenset({"LBFGS"})
 RESTING = 3
 """The steps at the beginning that a schedule may stand at a rate of 0."""
+UPWARD, FALLS, LOWER = 0.7, 3, 0.2
+"""The share of steps in which the rate rises, how often it falls back, and by which part of the highest one."""
 WON = 3.0
 """The loss of a generator at which its judge gives it a chance of 5 %."""
 _ADVERSARIAL = frozenset({"binary_cross_entropy_with_logits", "binary_cross_entropy", "softplus", "log", "logsigmoid"})
@@ -165,6 +167,36 @@ def _at_rest(run: Run) -> Iterator[Seen]:
             "learnt"
         )
         yield Seen(what, where, float(resting), pairs(steps, rates))
+
+
+@warning(
+    "warm-up begins again",
+    "Count the steps of the whole training, not those of the epoch.",
+    "rate = highest * min(1, (epoch * len(loader) + i + 1) / warm_up)",
+    UPWARD,
+)
+def _warms_again(run: Run) -> Iterator[Seen]:
+    data = run.data
+    if data is None or run.calls.steps < 50:
+        return
+    known = np.isfinite(data.rate)
+    steps, rates = data.steps[known], data.rate[known]
+    beside = np.flatnonzero(np.diff(steps) == 1)
+    if len(beside) < FALLS + 2 or not rates.max() > 0:
+        return
+    risen = np.diff(rates)[beside]
+    upward = float(np.mean(risen > 1e-9 * rates.max()))
+    falls = int((np.diff(rates) < -LOWER * rates.max()).sum())
+    wanted = float(np.median(risen)) * (steps[-1] - steps[0])
+    half = len(rates) // 2
+    stays = float(rates[half:].max()) < 1.25 * float(rates[:half].max())
+    if upward >= UPWARD and falls >= FALLS and wanted > 3 * rates.max() and stays:
+        where = source_lines.setting_rate(run.parts.files) or run.calls.line("schedule")
+        what = (
+            f"the learning rate rises from step to step and falls back again and again{_at(where)}: it begins at "
+            f"{rates.min():.2g} and gets no further than {rates.max():.2g} in {run.calls.steps} steps"
+        )
+        yield Seen(what, where or run.setup.built, upward, pairs(steps, rates))
 
 
 @error("sign of the loss turned", "Minimise the negative: the loss has no lower bound.", "loss = -loss")

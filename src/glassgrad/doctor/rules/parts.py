@@ -18,6 +18,8 @@ SHRUNK = 0.3
 """The size of most matrices at the end relative to the beginning, that no error brings about."""
 MANY = 40
 """Steps after which a target network has been updated."""
+AT_ONCE = 0.1
+"""The distance of a copy from the model in steps of the optimizer; an average over ten steps is nine steps away."""
 FEW = 1e-2
 """The share of a model's numbers below which training only a vector cannot fit the data."""
 DECAYED, DECAYED_APART = 0.3, 1.5
@@ -47,7 +49,7 @@ def _outside(run: Run) -> Iterator[Seen]:
 
 
 def _instead(one: Outside) -> str:
-    return f"; the optimizer made at {one.twice} has the parameters that an earlier one has" if one.twice else ""
+    return f"; the optimizers made at {one.twice} have the same parameters" if one.twice else ""
 
 
 def _held(one: Outside) -> str:
@@ -324,6 +326,29 @@ def _copies(run: Run) -> Iterator[Seen]:
             "weights with which training began"
         )
         yield Seen(what, where or run.setup.built)
+
+
+@warning(
+    "copy follows at once",
+    "Exchange the factors: an average keeps 0.99 or more of what it has, and takes the rest from the model.",
+    "average.mul_(decay).add_(weight, alpha=1 - decay)  # decay = 0.999; a target network: tau = 0.005",
+    AT_ONCE,
+)
+def _follows(run: Run) -> Iterator[Seen]:
+    data = run.data
+    if data is None or run.calls.steps < MANY or not len(data):
+        return
+    for variable, distance, parameter, where in run.parts.follows:
+        at = data.parameters.index(parameter) if parameter in data.parameters else -1
+        moved = data.update_norm[-4:, at] if at >= 0 else np.zeros(0)
+        step = float(np.median(moved[np.isfinite(moved)])) if np.isfinite(moved).any() else 0.0
+        if 0 < distance < AT_ONCE * step:
+            what = (
+                f"'{variable}', a copy that is moved{_at(where)}, is at the end {distance / step:.1%} of a step of the "
+                "optimizer away from the model: it takes nearly all from the model each time, and keeps nothing"
+            )
+            yield Seen(what, where or run.setup.built, distance / step)
+            return
 
 
 def _output_rectifier(graph: Graph | None) -> tuple[str, str] | None:

@@ -16,6 +16,9 @@ DROPPED = 0.85
 """A probability of dropout from which next to nothing passes."""
 FROZEN = 0.5
 """A share of frozen numbers that is worth knowing."""
+LONG, SHORT, ROUNDS, MOSTLY = 60, 64, 4.0, 0.8
+"""Steps after which a schedule has taken one; a half wave of a cosine that is one of epochs, and how many of
+them a run has, and the share of the steps that are steps of the schedule."""
 ADAPTIVE = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad", "Lion", "Adadelta"})
 """Optimizers that divide by the size of the gradient."""
 OWN_RATE = frozenset({"LBFGS", "Adadelta", "Rprop", "Adafactor", "ASGD", "Muon"})
@@ -110,6 +113,54 @@ def _rate_unusual(run: Run) -> Iterator[Seen]:
 
 
 @warning(
+    "betas exchanged",
+    "The first beta averages gradients, the second one their squares over a longer time.",
+    "Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.999))",
+    source="Kingma and Ba (2015), Adam: a method for stochastic optimization",
+)
+def _betas(run: Run) -> Iterator[Seen]:
+    for kind, options in run.setup.optimizers:
+        betas = options.get("betas", ())
+        if len(betas) == 2 and betas[0] > betas[1]:
+            what = (
+                f"the betas of {kind}{_at(run.setup.built)} are {betas[0]:g} and {betas[1]:g}: the average of the "
+                "gradients reaches further back than that of their squares, which is to keep its steps small"
+            )
+            yield Seen(what, run.setup.built, float(betas[0]))
+
+
+@warning(
+    "schedule never stepped",
+    "Call its step() after each epoch, or after each step of the optimizer, as it was made for.",
+    "optimizer.step(); schedule.step()",
+)
+def _unstepped(run: Run) -> Iterator[Seen]:
+    known = run.parts.schedules
+    if known and run.calls.steps >= LONG and not any(one.steps for one in known):
+        one = known[0]
+        what = f"{one.kind}, made at {one.where}, took no step in {run.calls.steps} steps: the rate stays as it is"
+        yield Seen(what, one.where)
+
+
+@warning(
+    "schedule goes round",
+    "Give T_max the number of all steps of the schedule: beyond it the rate rises again.",
+    "CosineAnnealingLR(optimizer, T_max=epochs * len(loader))  # stepped for each batch",
+    ROUNDS,
+)
+def _round(run: Run) -> Iterator[Seen]:
+    for one in run.parts.schedules:
+        each = one.steps > MOSTLY * run.calls.steps
+        if one.kind == "CosineAnnealingLR" and 1 < one.period < SHORT and one.steps > ROUNDS * one.period and each:
+            where = run.calls.line("schedule")
+            what = (
+                f"{one.kind}, made at {one.where} for {one.period} steps, took {one.steps}{_at(where)}: the rate goes "
+                f"down and up again {one.steps / one.period / 2:.0f} times"
+            )
+            yield Seen(what, where or one.where, one.steps / one.period)
+
+
+@warning(
     "dropout out of the usual",
     "nn.Dropout takes the share that is set to 0, not the share that is kept: 0.1 to 0.5 is usual.",
     "nn.Dropout(0.2)",
@@ -135,6 +186,10 @@ def _frozen_layers(run: Run) -> Iterator[Seen]:
             f"{share:.0%} of the model's numbers are frozen{place} ({listed(run.setup.frozen)}) and keep their values"
         )
         yield Seen(what, parts.frozen_at or run.setup.built, share)
+
+
+def _at(line: str) -> str:
+    return f" at {line}" if line else ""
 
 
 RULES = rules_of(globals())

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor import source_lines
-from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Constant, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Constant, Graph, Labels, Op
+from glassgrad.doctor.library import Array, words
 from glassgrad.doctor.rules.layers import LINEAR
 from glassgrad.doctor.rules.rule import Seen, error, info, rules_of, warning
 from glassgrad.doctor.run import Run
@@ -324,10 +324,13 @@ def _bounded(run: Run) -> Iterator[Seen]:
     FAVOURED,
 )
 def _favoured(run: Run) -> Iterator[Seen]:
-    known = [labels for _, labels in run.labels if labels.values is not None and labels.weights is not None]
+    known = [labels for _, labels in run.labels if labels.values is not None]
     if not known or sum(labels.count for labels in known) < 2 * ENOUGH:
         return
-    weights = np.asarray(known[0].weights, np.float64)
+    given = known[0].weights if known[0].weights is not None else _by_example(run.graph, known[0])
+    if given is None:
+        return
+    weights = np.asarray(given, np.float64)
     seen = np.concatenate([labels.values for labels in known if labels.values is not None])
     counts = np.bincount(seen[seen >= 0], minlength=len(weights))[: len(weights)].astype(np.float64)
     most, least = int(counts.argmax()), int(np.where(counts > 0, counts, np.inf).argmin())
@@ -340,6 +343,24 @@ def _favoured(run: Run) -> Iterator[Seen]:
             f"{least}, the rarest, {weights[least]:.3g}{f' (set at {made})' if made else ''}: it counts for even less"
         )
         yield Seen(what, made or where, float(weights[most] / max(weights[least], 1e-12)))
+
+
+def _by_example(graph: Graph | None, labels: Labels) -> Array | None:
+    """Return the weights of the classes from those that a loss gives its examples; None if they are not by class."""
+    if labels.values is None or labels.classes < 2 or graph is None:
+        return None
+    for op in graph.ops:
+        weights = op.constant.values if op.name == "multiply" and op.constant is not None else None
+        if weights is None or weights.shape != labels.values.shape or weights.min() == weights.max():
+            continue
+        found = np.ones(labels.classes)
+        for one in np.unique(labels.values[labels.values >= 0]):
+            mine = weights[labels.values == one]
+            if mine.min() != mine.max():
+                return None
+            found[one] = mine[0]
+        return found
+    return None
 
 
 @info(

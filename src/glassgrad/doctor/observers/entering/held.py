@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, ModuleType
 
 import numpy as np
 
@@ -59,6 +59,53 @@ class Held:
                 self.examples.append((rows.copy(), found[:_ROWS].copy()))
 
 
+def of_training(frame: FrameType | None, inputs: Array, output: Array) -> tuple[str, Array] | None:
+    """Return kind and targets of a training step whose loss does not tell them, by the names of the user's variables.
+
+    Only classes and signs are looked for: the target of a number may be anything.
+    """
+    if frame is None or len(inputs) != len(output) or len(inputs) < 4 or output.dtype.kind != "f":
+        return None
+    variables = list(_variables(frame))
+    beside = list(_beside(variables, inputs))
+    known = [(name, _plain(one, output)) for name, one in beside]
+    found = _best(known, output, "classes")
+    if found is not None and found.max() + 1 == output.shape[1]:
+        return "classes", found
+    bounded = output.min() < 0 < output.max() or (output.min() >= 0 and 0.5 < output.max() <= 1)
+    found = _best(known, output, "binary") if bounded else None
+    if found is None and bounded:  # signs, whatever their name, if there are no others
+        signs = [_plain(one, output).reshape(-1) for _, one in beside if _is_of_signs(one, output)]
+        found = signs[0] if signs and all(np.array_equal(one, signs[0]) for one in signs) else None
+    return None if found is None else ("binary", found)
+
+
+def _plain(target: Array, output: Array) -> Array:
+    """Return class numbers for rows of which one is 1, and zeros and ones for signs."""
+    if target.shape == output.shape and target.ndim == 2 and target.shape[1] > 1:
+        one_of_each = np.isin(target, (0, 1)).all() and (target.sum(1) == 1).all()
+        return target.argmax(1) if one_of_each else target
+    return (target > 0).astype(np.float32) if _is_of_signs(target, output) else target
+
+
+def _is_of_signs(target: Array, output: Array) -> bool:
+    signs = target.dtype.kind in "if" and target.size == output.size and bool(np.isin(target, (-1, 1)).all())
+    return signs and target.min() != target.max()
+
+
+def _beside(variables: Variables, inputs: Array) -> Iterator[tuple[str, Array]]:
+    """Yield variables with a value for each example of a batch, and the rows of longer ones that an index picks."""
+    yield from ((name, one) for name, one in variables if len(one) == len(inputs))
+    indices = [one for _, one in variables if one.ndim == 1 and one.dtype.kind in "iu" and len(one) == len(inputs)]
+    wholes = [one for _, one in variables if one.shape[1:] == inputs.shape[1:] and len(one) > len(inputs)]
+    for rows in indices:
+        for whole in wholes:
+            fits = rows.min() >= 0 and rows.max() < len(whole)
+            if fits and np.array_equal(whole[rows[:2]], inputs[:2]) and np.array_equal(whole[rows], inputs):
+                yield from ((name, one[rows]) for name, one in variables if len(one) == len(whole))
+                return
+
+
 def _variables(frame: FrameType | None) -> Iterator[tuple[str, Array]]:
     """Yield the arrays among the variables of a frame and of those that called it, the inner ones first."""
     seen: set[int] = set()
@@ -67,7 +114,7 @@ def _variables(frame: FrameType | None) -> Iterator[tuple[str, Array]]:
         if not provenance.is_internal(frame.f_code.co_filename):
             left -= 1
             for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
-                if id(value) not in seen and hasattr(value, "shape"):
+                if id(value) not in seen and not isinstance(value, ModuleType) and hasattr(value, "shape"):
                     seen.add(id(value))
                     array = library.numbers(value)
                     if array is not None and array.ndim and array.dtype.kind in "fiub":

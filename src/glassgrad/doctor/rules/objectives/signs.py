@@ -172,7 +172,7 @@ def _product(graph: Graph, op: Op) -> tuple[int, Op] | None:
         if made is None:
             return None
         picked |= made.name in _PICKED
-        if made.name in LOGS:
+        if _is_log(graph, made):
             return (sign, made) if picked else None
         if made.name in {"cross_entropy", "nll_loss"}:
             return (-sign, made) if made.shape else None
@@ -218,6 +218,45 @@ def _minimum_turned(run: Run) -> Iterator[Seen]:
             )
             yield Seen(what, op.where or where)
             return
+
+
+@error(
+    "sign of the loss turned",
+    "Subtract the entropy from the loss: a policy that is to explore needs much of it.",
+    "loss = policy_loss - 0.01 * entropy",
+    source="Mnih et al. (2016), Asynchronous methods for deep reinforcement learning, section 4",
+)
+def _entropy_turned(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    if graph is None or _maximises(run):
+        return
+    terms = list(passed(graph))
+    if not any(_product(graph, term.op) is not None for term in terms):
+        return
+    for term in terms:
+        if term.sign < 0 and _is_of_entropy(graph, term.op):
+            where = run.calls.line("loss")
+            what = (
+                f"{_line(term.op)} is the entropy of the policy, and the loss{_at(where)} falls with it: a step makes "
+                "the policy more certain of what it does already"
+            )
+            yield Seen(what, where or term.op.where)
+            return
+
+
+def _is_of_entropy(graph: Graph, op: Op) -> bool:
+    """Tell whether an op multiplies probabilities with their own logarithms."""
+    makers = [graph.made_by(parent) for parent in op.parents[:2]]
+    if op.name != "multiply" or len(makers) != 2 or len(op.shape) < 2:
+        return False
+    pairs = [(one, other) for one, other in (makers, makers[::-1]) if one is not None and other is not None]
+    return any(one.name in {"softmax", "exp"} and _is_log(graph, other) for one, other in pairs)
+
+
+def _is_log(graph: Graph, op: Op) -> bool:
+    """Tell whether an op makes log-probabilities, also as logits minus the logarithm of their sum."""
+    below = graph.made_by(op.parents[1]) if op.name == "subtract" and len(op.parents) > 1 else None
+    return op.name in LOGS or (below is not None and below.name == "logsumexp")
 
 
 def _clipped(graph: Graph, op: Op) -> bool:

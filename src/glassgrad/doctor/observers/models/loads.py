@@ -1,0 +1,62 @@
+"""Remember what was loaded into modules, to see whether it is still there when training begins."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from glassgrad.doctor import library
+from glassgrad.doctor.library import Array, Module
+
+_MOST, _NUMBERS, _LEAST = 24, 256, 24
+"""The matrices of a load that are remembered, the numbers of each, and the fewest that tell."""
+_APART, _MOSTLY = 0.3, 0.6
+"""The correlation with what was loaded from which a matrix was drawn anew, and the share of such matrices."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load of weights: into which module, the user's line, and some numbers of each matrix."""
+
+    module: weakref.ref[Module]
+    where: str
+    numbers: dict[str, Array]
+
+
+def noted(module: Module, where: str) -> Load:
+    """Remember the weights of a module that were just loaded."""
+    return Load(weakref.ref(module), where, dict(_some(module)))
+
+
+def _some(module: Module) -> Iterator[tuple[str, Array]]:
+    matrices = [(name, one) for name, one in module.named_parameters() if len(one.shape) > 1][:_MOST]
+    for name, one in matrices:
+        flat = library.values(one).reshape(-1)[:_NUMBERS]
+        if flat.size >= _LEAST and flat.dtype.kind == "f":
+            yield name, np.array(flat, np.float64)
+
+
+def drawn_anew(model: Module, loads: list[Load]) -> tuple[str, int, int] | None:
+    """Return the line of the last load into a part of a model of which most matrices were drawn anew since.
+
+    With it come the number of these matrices, and of all that are known. None if there is no such load.
+    """
+    parts = {id(one) for one in model.modules()} if hasattr(model, "modules") else set()
+    for load in reversed(loads):
+        module = load.module()
+        if module is None or id(module) not in parts:
+            continue
+        now = dict(_some(module))
+        known = [(one, now[name]) for name, one in load.numbers.items() if name in now and now[name].shape == one.shape]
+        anew = sum(_correlation(one, other) < _APART for one, other in known)
+        return (load.where, anew, len(known)) if anew > 1 and anew > _MOSTLY * len(known) else None
+    return None
+
+
+def _correlation(one: Array, other: Array) -> float:
+    one, other = one - one.mean(), other - other.mean()
+    size = float(np.sqrt((one @ one) * (other @ other)))
+    return float(one @ other) / size if size > 0 else 1.0

@@ -1,0 +1,92 @@
+"""What the modules of a model are set to: running statistics, dropouts, tensors that no parameter holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+
+from glassgrad.doctor import library, source_lines
+from glassgrad.doctor.library import Module, Tensor
+from glassgrad.doctor.parts import Outside, Statistics
+
+LEAST = 20
+"""The number of steps after which running statistics should have arrived."""
+LATE, LATEST = 0.5, 0.9
+"""The least share of arrived statistics in a healthy run; the momentum above which only the last batch counts."""
+_EMPTIED = 0.85
+"""A probability of dropout above which next to nothing passes."""
+_DEEPEST = 2
+
+
+def statistics(model: Module, steps: int, files: list[str]) -> Iterator[Statistics]:
+    """Yield the normalisations whose running statistics describe too little, or only the last batch."""
+    for name, module in model.named_modules():
+        momentum = getattr(module, "momentum", None)
+        mean = library.numbers(getattr(module, "running_mean", None))
+        if mean is None or not isinstance(momentum, int | float) or steps < LEAST:
+            continue
+        counted = library.number(getattr(module, "num_batches_tracked", None)) or 0.0
+        arrived = 1 - (1 - momentum) ** counted if 0 <= momentum <= 1 else math.nan
+        if counted >= LEAST and (arrived < LATE or momentum >= LATEST):
+            where = source_lines.calling({type(module).__name__}, files, "momentum")
+            yield Statistics(name, float(momentum), arrived, where)
+
+
+def pretending(model: Module, files: list[str]) -> tuple[tuple[str, ...], str]:
+    """Return the modules with an attribute `requires_grad`, which has no effect, and the line that sets one."""
+    found = tuple(name for name, module in model.named_modules() if vars(module).get("requires_grad") is False)
+    return found, source_lines.assigned_to("requires_grad", files) if found else ""
+
+
+def fixed(model: Module) -> Iterator[tuple[str, bool]]:
+    """Yield normalisations of which no parameter is trained, and whether their statistics move in a pass."""
+    for name, module in model.named_modules():
+        own = list(module.parameters(recurse=False)) if hasattr(module, "running_mean") else []
+        if own and not any(library.trainable(one) for one in own):
+            yield name, bool(getattr(module, "training", False))
+
+
+def dropouts(model: Module, files: list[str]) -> Iterator[tuple[str, float, str]]:
+    """Yield the dropouts that leave next to nothing, with their probabilities and lines."""
+    for name, module in model.named_modules():
+        kind, share = type(module).__name__, getattr(module, "p", 0.0)
+        if "Dropout" in kind and isinstance(share, int | float) and share >= _EMPTIED:
+            yield name, float(share), source_lines.calling({kind}, files)
+
+
+def loose(model: Module, held: Collection[int], files: list[str]) -> Iterator[Outside]:
+    """Yield attributes of modules with tensors that want gradients, and that are no parameters and in no optimizer.
+
+    Args:
+        model: before its training begins, when no state of an earlier pass is there.
+        held: the ids of the tensors that are parameters of the model, or that an optimizer has.
+        files: the user's files that may hold it.
+    """
+    for path, module in model.named_modules() if hasattr(model, "named_modules") else ():
+        for attribute, value in list(vars(module).items()):
+            if attribute.startswith("_") and isinstance(value, dict | set):
+                continue  # a registry of the module's own
+            mine = [one for one in _tensors(value) if id(one) not in held]
+            if mine and not _is_made_of(module, attribute):
+                owner = f"{type(model).__name__}.{path}" if path else type(model).__name__
+                count = sum(int(math.prod(one.shape)) for one in mine)
+                kind = type(value).__name__ if isinstance(value, list | tuple | dict | set) else "tensor"
+                yield Outside(f"{owner}.{attribute}", kind, count, source_lines.assigned_to(attribute, files))
+
+
+def _tensors(value: object, depth: int = 0) -> Iterator[Tensor]:
+    """Yield the tensors that want gradients and are no parameters in a value or in nested containers."""
+    if isinstance(value, list | tuple | set | Mapping) and depth < _DEEPEST:
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(one, depth + 1)
+    elif library.is_tensor(value) and getattr(value, "requires_grad", False) and not _is_parameter(value):
+        yield value
+
+
+def _is_made_of(module: Module, attribute: str) -> bool:
+    """Tell whether a layer makes an attribute of its parameters before each pass, as weight normalisation does."""
+    return any(name.startswith(f"{attribute}_") for name, _ in module.named_parameters(recurse=False))
+
+
+def _is_parameter(value: object) -> bool:
+    return "Parameter" in type(value).__name__

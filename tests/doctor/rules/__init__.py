@@ -1,0 +1,1 @@
+"""Tests of rules about runs, a file for each part of a training that they look at."""

@@ -1,0 +1,140 @@
+"""Rules about what the parts of a model are set to: frozen layers, zeros in a row, inverted masks, class weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import nn
+from glassgrad.doctor import watch
+from glassgrad.doctor.facts import Finding
+from glassgrad.nn import functional as F
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    gg.manual_seed(3)
+
+
+def found(rule: str, model: Any, loss_of: Callable[[], Any], steps: int = 12) -> list[Finding]:
+    """Return the findings of one rule in a training of all parameters that want gradients."""
+    trained = [one for one in model.parameters() if one.requires_grad]
+    optimizer = gg.optim.Adam(trained, lr=1e-2)
+    with watch(model, optimizer, report=False, preset="full") as seen:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss_of().backward()
+            optimizer.step()
+    return [one for one in seen.findings if one.rule == rule]
+
+
+# --- frozen layers in training mode ---
+
+
+def _backbone(*, frozen: bool, resting: bool) -> Any:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    for part in list(model)[:2] if frozen else ():
+        part.requires_grad_(False)
+    model.train()
+    if resting:
+        model[1].eval()
+    return model
+
+
+@pytest.mark.parametrize(("frozen", "resting", "told"), [(True, False, 1), (True, True, 0), (False, False, 0)])
+def test_a_frozen_normalisation_has_to_rest(frozen: bool, resting: bool, told: int) -> None:
+    model = _backbone(frozen=frozen, resting=resting)
+    x, y = gg.randn(24, 4) + 3, gg.randint(0, 2, (24,))
+    before = model[1].running_mean.tolist()
+    seen = found("frozen layers in training mode", model, lambda: F.cross_entropy(model(x), y))
+    assert len(seen) == told
+    assert (model[1].running_mean.tolist() != before) == (not resting)
+    assert all("1" in one.what and one.severity == "warning" for one in seen)
+
+
+def test_a_normalisation_without_weights_is_not_frozen() -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, affine=False), nn.ReLU(), nn.Linear(8, 2))
+    x, y = gg.randn(24, 4), gg.randint(0, 2, (24,))
+    assert not found("frozen layers in training mode", model, lambda: F.cross_entropy(model(x), y))
+
+
+# --- zeros in a row ---
+
+
+class Gated(nn.Module):
+    """A branch of two layers beside a straight way."""
+
+    def __init__(self, zeroed: tuple[int, ...]) -> None:
+        super().__init__()
+        self.way, self.out = nn.Linear(4, 8), nn.Linear(8, 2)
+        self.branch = nn.Sequential(nn.Linear(4, 8, bias=False), nn.ReLU(), nn.Linear(8, 8, bias=False))
+        for at in zeroed:
+            nn.init.zeros_(self.branch[at].weight)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(F.relu(self.way(x)) + self.branch(x))
+
+
+@pytest.mark.parametrize(("zeroed", "told"), [((0, 2), 1), ((2,), 0), ((0,), 0), ((), 0)])
+def test_two_matrices_of_zeros_in_a_row_never_move(zeroed: tuple[int, ...], told: int) -> None:
+    model, x, y = Gated(zeroed), gg.randn(24, 4), gg.randint(0, 2, (24,))
+    seen = found("weights all alike", model, lambda: F.cross_entropy(model(x), y))
+    assert len(seen) == told
+    assert all("branch.0.weight, branch.2.weight are 0" in one.what for one in seen)
+    moved = bool(model.branch[2].weight.detach().numpy().any())
+    assert moved == (not told)
+
+
+# --- mask inverted ---
+
+
+class Pooled(nn.Module):
+    """Averages the words that a mask keeps: all but the filler, or nothing but the filler."""
+
+    def __init__(self, keeps: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.embed, self.out, self.keeps = nn.Embedding(12, 8), nn.Linear(8, 2), keeps
+
+    def forward(self, ids: Any) -> Any:
+        mask = (self.keeps(ids) * 1.0).unsqueeze(2)
+        return self.out((self.embed(ids) * mask).sum(1) / mask.sum(1).clamp(min=1))
+
+
+@pytest.mark.parametrize(
+    ("keeps", "told"), [(lambda ids: ids == 0, 1), (lambda ids: ids != 0, 0), (lambda ids: ids >= 0, 0)]
+)
+def test_a_mask_that_keeps_the_filler_is_inverted(keeps: Callable[[Any], Any], told: int) -> None:
+    rng = np.random.default_rng(0)
+    ids = rng.integers(1, 12, (32, 9))
+    for row, length in zip(ids, rng.integers(3, 10, 32), strict=True):
+        row[length:] = 0
+    given, y = gg.tensor(ids), gg.randint(0, 2, (32,))
+    model = Pooled(keeps)
+    assert len(found("mask inverted", model, lambda: F.cross_entropy(model(given), y))) == told
+
+
+# --- class weights ---
+
+
+@pytest.mark.parametrize(
+    ("weight", "told"),
+    [((0.9, 0.1), 1), ((0.1, 0.9), 0), ((1.0, 1.0), 0), (None, 0)],
+    ids=["turned", "", "equal", "none"],
+)
+def test_class_weights_are_compared_with_the_classes_that_come(weight: tuple[float, float] | None, told: int) -> None:
+    y = gg.tensor((np.arange(200) % 10 == 0).astype(np.int64))
+    model, x = nn.Linear(4, 2), gg.randn(200, 4)
+    given = None if weight is None else gg.tensor(np.array(weight, np.float32))
+    seen = found("class weights favour the frequent", model, lambda: F.cross_entropy(model(x), y, weight=given))
+    assert len(seen) == told
+    assert all("class 0, the commonest" in one.what and one.value > one.threshold for one in seen)
+
+
+def test_equal_classes_may_have_any_weights() -> None:
+    y = gg.tensor((np.arange(200) % 2).astype(np.int64))
+    model, x, weight = nn.Linear(4, 2), gg.randn(200, 4), gg.tensor(np.array([0.9, 0.1], np.float32))
+    assert not found("class weights favour the frequent", model, lambda: F.cross_entropy(model(x), y, weight=weight))

@@ -19,6 +19,29 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 CASES = (
     Case(
+        "class weights favour the frequent",
+        """
+from collections import Counter
+def shares(labels):
+    counted, found = Counter(labels), {}
+    for kind in range(2):
+        found[kind] = counted[kind] / len(labels)
+    return found
+weights = shares(labels)
+criterion = nn.CrossEntropyLoss(weight=torch.tensor([weights[0], weights[1]]))  #!
+""",
+        (("counted[kind] / len(labels)", "len(labels) / counted[kind]"),),
+    ),
+    Case(
+        "class weights favour the frequent",
+        """
+n_pos, n_neg = labels.sum(), (1 - labels).sum()
+ratio = n_pos / n_neg  #!
+criterion = nn.BCEWithLogitsLoss(pos_weight=ratio)
+""",
+        (("n_pos / n_neg", "n_neg / n_pos"),),
+    ),
+    Case(
         "loss term never used",
         _STEPS
         + """

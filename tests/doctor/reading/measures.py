@@ -20,6 +20,39 @@ CASES = (
         "metric divided by the wrong number",
         _LOADER
         + """
+def accuracy(loader):
+    right, count = 0, 0
+    with torch.no_grad():
+        for x, y in loader:
+            right += (model(x).argmax(1) == y).sum().item()
+            count += 1
+    return right / count  #!
+""",
+        (("count += 1", "count += len(y)"),),
+    ),
+    Case(
+        "statistics before the split",
+        """
+from torch.utils.data import TensorDataset, random_split
+x = (x - x.mean(0)) / x.std(0)  #!
+train, held_out = random_split(TensorDataset(x, y), [400, 100])
+""",
+        (("(x - x.mean(0)) / x.std(0)", "(x - 0.5) / 0.2"),),
+    ),
+    Case(
+        "statistics of the test set",
+        """
+def scaled(x):
+    return (x - x.mean(0)) / x.std(0)
+x_train = scaled(raw_train)
+x_test = scaled(raw_test)  #!
+""",
+        (("scaled(raw_test)", "(raw_test - raw_train.mean(0)) / raw_train.std(0)"),),
+    ),
+    Case(
+        "metric divided by the wrong number",
+        _LOADER
+        + """
 def accuracy():
     right = 0
     with torch.no_grad():

@@ -15,6 +15,35 @@ _BATCHES = """
 
 CASES = (
     Case(
+        "best value never changes",
+        """
+class Keeper:
+    def __init__(self):
+        self.best = None
+    def seen(self, val_loss):
+        if self.best is None or val_loss > self.best:  #!
+            self.best = val_loss
+            torch.save(val_loss, "best")
+""",
+        (("val_loss > self.best", "val_loss < self.best"),),
+    ),
+    Case(
+        "schedule stepped for each epoch",
+        _MODEL
+        + """
+loader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=10 * len(loader))
+for epoch in range(10):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+    schedule.step()  #!
+""",
+        (("    schedule.step()", "        schedule.step()"),),
+    ),
+    Case(
         "accumulated without division",
         """
 model = nn.Linear(4, 3)

@@ -35,6 +35,46 @@ CASES = (
     Case(
         "sign of the loss turned",
         """
+class Agent:
+    def __init__(self, gamma=0.9):
+        self.gamma = gamma
+        self.actor, self.critic = nn.Linear(3, 1), Critic()
+        self.a_opt = torch.optim.Adam(self.actor.parameters())
+        self.c_opt = torch.optim.Adam(self.critic.parameters())
+    def learn(self, s, a, wanted):
+        c_loss = F.mse_loss(self.critic(s, a), wanted)
+        self.c_opt.zero_grad()
+        c_loss.backward()
+        self.c_opt.step()
+        a_loss = self.critic(s, self.actor(s)).mean()
+        self.a_opt.zero_grad()
+        a_loss.backward()  #!
+        self.a_opt.step()
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+    def forward(self, s, a):
+        return self.layer(torch.cat([s, a], dim=1))
+agent = Agent()
+for batch in batches:
+    agent.learn(*batch)
+""",
+        (("a_loss = self.critic", "a_loss = -self.critic"),),
+    ),
+    Case(
+        "temperature multiplied",
+        """
+def contrast(one, other, temperature=0.1):
+    scores = one @ other.T * temperature  #!
+    scores = scores.masked_fill(torch.eye(len(one)).bool(), -1e9)
+    return F.cross_entropy(scores, torch.arange(len(one)))
+""",
+        (("one @ other.T * temperature", "one @ other.T / temperature"),),
+    ),
+    Case(
+        "sign of the loss turned",
+        """
 policy = nn.Linear(4, 2)
 optimizer = torch.optim.Adam(policy.parameters())
 def play(states):

@@ -18,6 +18,18 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 CASES = (
     Case(
+        "weights kept by reference",
+        """
+def run(model, scores):
+    top, kept = 0.0, None
+    for score in scores:
+        if score > top:
+            top, kept = score, model.state_dict()  #!
+    model.load_state_dict(kept)
+""",
+        (("score, model.state_dict()", "score, copy.deepcopy(model.state_dict())"),),
+    ),
+    Case(
         "result thrown away",
         """
 def update(v, state, target):

@@ -28,6 +28,20 @@ class Net(nn.Module):
 
 CASES = (
     Case(
+        "axes mixed by a view",
+        """
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(8, 16, bidirectional=True)
+        self.last = nn.Linear(32, 3)
+    def forward(self, x):
+        _, (hidden, _) = self.rnn(x)
+        return self.last(hidden.view(x.size(1), -1))  #!
+""",
+        (("hidden.view(x.size(1), -1)", "torch.cat([hidden[-2], hidden[-1]], 1)"),),
+    ),
+    Case(
         "dropout off for good",
         """
 class Attention(nn.Module):

@@ -163,6 +163,8 @@ class _Walk:
         given = [*call.args, *(one.value for one in call.keywords)]
         if name == "Parameter" or constant(argument(call, "requires_grad")) is True:
             return Reach(frozenset({value}))
+        if name in _MAKING | _DRAWN and self._is_switched_on(call):
+            return Reach(frozenset({value}))
         if name in _MAKING or name in _CUTTING:
             return self._each(given, value).cut_by(call)
         if name in _DRAWN or name.endswith("DataLoader"):
@@ -171,6 +173,17 @@ class _Walk:
         if full == f"torch.nn.{name}" and name[:1].isupper():
             return Reach(frozenset({value}))
         return self._each(given, value)
+
+    def _is_switched_on(self, call: ast.Call) -> bool:
+        """Tell whether a later statement sets `requires_grad` of a new tensor."""
+        program = self._program
+        statement = program.statement(call) if call in program.parents else None
+        targets = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
+        for node in program.nodes if targets else ():
+            named_so = isinstance(node, ast.Attribute) and node.attr in {"requires_grad", "requires_grad_"}
+            if named_so and isinstance(node, ast.Attribute) and ast.unparse(node.value) in targets:
+                return True
+        return False
 
     def _method(self, call: ast.Call, function: ast.Attribute, given: list[ast.expr], value: Value) -> Reach:
         inner = self._each([function.value], value) if not _is_self(function.value) else _UNKNOWN

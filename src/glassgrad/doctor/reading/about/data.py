@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.calls import makes_model
-from glassgrad.doctor.reading.about.datasets import trained_on
+from glassgrad.doctor.reading.about.datasets import on_test, trained_on
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last
@@ -304,6 +304,7 @@ def _fitted_on_test(program: Program) -> Iterator[Spot]:
             assert isinstance(call.func, ast.Attribute)
             fitted = ast.unparse(call.func.value)
             yield spot(call, text=shown(call), remedy=f"{fitted}.transform({name})")
+    yield from on_test(program)
 
 
 # --- random numbers ---

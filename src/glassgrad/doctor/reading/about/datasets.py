@@ -11,6 +11,7 @@ from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import ELEMENTWISE, losses
 
 _HELD_OUT = re.compile(r"(^|_)(val|valid|validation|test|eval|dev)(_|\d|$)", re.IGNORECASE)
+_RESULT = re.compile(r"(^|_)(val|valid|validation|test)(_|\d|$)", re.IGNORECASE)
 _TRAIN = re.compile(r"(^|_)(train|training)(_|\d|$)", re.IGNORECASE)
 _ADDING = frozenset({"append", "extend", "insert", "update", "setdefault", "add"})
 _EVALUATES = re.compile(r"^_?(eval|evaluate|validate|validation|test|score|accuracy)", re.IGNORECASE)
@@ -24,7 +25,7 @@ def trained_on(program: Program) -> Iterator[Spot]:
         call = node.value
         named = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         names = [getattr(one, "id", getattr(one, "attr", "")) for target in node.targets for one in ast.walk(target)]
-        held = [name for name in names if isinstance(name, str) and _HELD_OUT.search(name)]
+        held = [name for name in names if isinstance(name, str) and _RESULT.search(name)]
         other = [name for name in names if isinstance(name, str) and _TRAIN.search(name)]
         given = [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in call.args]
         data = [one for one in given if _TRAIN.search(one) and re.search(r"load|set|data|dl|x", one, re.IGNORECASE)]
@@ -73,9 +74,9 @@ def _is_alias(program: Program, one: ast.expr, other: ast.expr) -> bool:
 @reads("statistics before the split")
 def _before_split(program: Program) -> Iterator[Spot]:
     """Find `x = scaler.fit_transform(x)` of data that are split into training and validation afterwards."""
-    for call in program.calls:
-        if getattr(call.func, "attr", "") != "fit_transform" or not call.args:
-            continue
+    scaled = [node for node in program.nodes if isinstance(node, ast.Assign) and _own_statistics(node.value)]
+    fitted = [call for call in program.calls if getattr(call.func, "attr", "") == "fit_transform" and call.args]
+    for call in [*fitted, *(node.value for node in scaled)]:
         statement = program.statement(call)
         made = {ast.unparse(one) for one in getattr(statement, "targets", [])}
         for other in program.calls:
@@ -87,7 +88,40 @@ def _before_split(program: Program) -> Iterator[Spot]:
                 break
 
 
-def _fits_inputs(call: ast.Call) -> bool:
+def _own_statistics(node: ast.expr) -> str:
+    """Return x of `(x - x.mean(0)) / x.std(0)`, of all examples; empty for others."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div) or not isinstance(node.left, ast.BinOp):
+        return ""
+    name = ast.unparse(node.left.left)
+    mean, spread = ast.unparse(node.left.right), ast.unparse(node.right)
+    axes = r"\((0|dim=0|axis=0|0, keepdims?=True|axis=0, keepdims=True|dim=0, keepdim=True)?\)"
+    whole = re.fullmatch(rf"{re.escape(name)}\.mean{axes}", mean) and re.match(
+        rf"\(?{re.escape(name)}\.std{axes}", spread
+    )
+    return name if whole and isinstance(node.left.op, ast.Sub) else ""
+
+
+def on_test(program: Program) -> Iterator[Spot]:
+    """Yield held-out data that are scaled by their own mean and deviation."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign):
+            continue
+        name = _own_statistics(node.value)
+        if name and _HELD_OUT.search(name.rpartition(".")[2]):
+            yield spot(node.value, text=shown(node.value), remedy=f"({name} - train.mean(0)) / train.std(0)")
+    for function in program.functions.values():
+        parameters = [one.arg for one in function.args.args]
+        results = [one.value for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
+        if len(results) != 1 or _own_statistics(results[0]) not in parameters:
+            continue
+        calls = [(one, getattr(one.args[0], "id", "")) for one in program.calls_of(function.name) if len(one.args) == 1]
+        if any(_TRAIN.search(name) for _, name in calls):
+            for call, name in calls:
+                if _HELD_OUT.search(name):
+                    yield spot(call, results[0], text=shown(call), remedy=f"({name} - train.mean(0)) / train.std(0)")
+
+
+def _fits_inputs(call: ast.expr) -> bool:
     return not re.search(r"encoder|label|\by\b|vectorizer|tokeni", ast.unparse(call), re.IGNORECASE)
 
 

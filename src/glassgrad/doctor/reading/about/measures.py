@@ -28,6 +28,11 @@ def _wrong_number(program: Program) -> Iterator[Spot]:
             continue
         count = _length(node.right)
         total = _inside(node.left)
+        if total is not None and _is_tally(program, node):
+            added = _added(program, node, total)
+            if added and all(_counts(program, one) for one in added):
+                what = "counts examples, and the number of batches divides it"
+                yield spot(node, *added, text=shown(node), what=what, remedy=f"{shown(node.right)} += len(y)")
         if count is None or total is None:
             continue
         added = _added(program, node, total)
@@ -39,6 +44,14 @@ def _wrong_number(program: Program) -> Iterator[Spot]:
         elif _is_data(program, count) and added and all(_is_batch_mean(program, one) for one in added):
             what = "adds means of batches, and the number of examples divides it"
             yield spot(node, *added, text=shown(node), what=what, remedy=f"{total} / number of batches")
+
+
+def _is_tally(program: Program, node: ast.BinOp) -> bool:
+    """Tell whether a division is by a variable that each batch of a loader raises by 1."""
+    added = _added(program, node, ast.unparse(node.right)) if isinstance(node.right, ast.Name) else []
+    loops = [loop for one in added for loop in program.loops(one)[:1] if isinstance(loop, ast.For)]
+    batches = loops and all(_over_batches(program, loop) for loop in loops)
+    return bool(batches) and all(number(one.value) == 1 for one in added) and len(loops) == len(added)
 
 
 def _length(node: ast.expr) -> ast.expr | None:

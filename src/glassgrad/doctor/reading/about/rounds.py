@@ -172,19 +172,17 @@ def per_epoch(program: Program) -> Iterator[Spot]:
         for event in outer.own("schedule"):
             schedule = flow(program).end(event.value)
             call = schedule.node if schedule is not None else None
-            given = argument(call, "T_max", 1) if isinstance(call, ast.Call) else None
-            end = (
-                flow(program).end(given)
-                if given is not None and _name_of(program, schedule) == "CosineAnnealingLR"
-                else None
-            )
-            if (
-                end is not None
-                and inner
-                and call is not None
-                and re.search(r"len\(\w*(loader|dl|batches)\w*\)", ast.unparse(end.node))
-            ):
+            if inner and isinstance(call, ast.Call) and _over_batches(program, call):
                 yield spot(event.node, call, schedule=shown(call))
+
+
+def _over_batches(program: Program, call: ast.Call) -> bool:
+    """Tell whether the length of a schedule is a number of batches, by the length of a loader in it."""
+    places = {"CosineAnnealingLR": ("T_max", 1), "OneCycleLR": ("total_steps", 2)}
+    name = last(program.names.full(call.func))
+    given = argument(call, *places[name]) if name in places else None
+    end = flow(program).end(given) if given is not None else None
+    return end is not None and bool(re.search(r"len\(\w*(loader|dl|batches)\w*\)", ast.unparse(end.node)))
 
 
 @reads("warm-up counts another number")
@@ -271,22 +269,34 @@ def _kfold(program: Program, call: ast.Call) -> bool:
 def _best(program: Program) -> Iterator[Spot]:
     """Find `best = inf` with `if loss > best`, and `best = 0` with `if accuracy < best`."""
     for node in program.nodes:
-        test = node.test if isinstance(node, ast.If) else None
-        if not isinstance(node, ast.If) or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        test, unset = _test_of(node) if isinstance(node, ast.If) else (None, False)
+        if not isinstance(node, ast.If) or test is None:
             continue
         sides = (test.left, test.comparators[0], test.ops[0]), (test.comparators[0], test.left, _mirrored(test.ops[0]))
         for value, best, operation in sides:
             sets = [one for one in node.body if isinstance(one, ast.Assign) and _assigns(one, best, value)]
-            begin = _begin(program, best) if sets else None
+            begin = math.nan if sets and unset else _begin(program, best) if sets else None
             if begin is None or not isinstance(operation, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 continue
             rises = isinstance(operation, ast.Gt | ast.GtE)
             never = (rises and begin == math.inf) or (not rises and begin == -math.inf)
             wrong = not rises and begin == 0 and _RISES.search(ast.unparse(value)) is not None
             small = not rises and begin == 0 and _FALLS.search(ast.unparse(value)) is not None
-            if never or wrong or small:
-                facts = {"best": ast.unparse(best), "begin": f"{begin:g}"}
+            falls = _FALLS.search(ast.unparse(value)) is not None
+            turned = unset and falls is rises and bool(falls or _RISES.search(ast.unparse(value)))
+            if never or wrong or small or turned:
+                facts = {"best": ast.unparse(best), "begin": "None" if unset else f"{begin:g}"}
                 yield spot(test, sets[0], text=shown(test), **facts)
+
+
+def _test_of(node: ast.If) -> tuple[ast.Compare | None, bool]:
+    """Return the comparison of a condition, and whether `best is None or` stands before it."""
+    test = node.test
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) and len(test.values) == 2:
+        first, second = test.values
+        unset = isinstance(first, ast.Compare) and isinstance(first.ops[0], ast.Is)
+        return (second, True) if unset and isinstance(second, ast.Compare) and len(second.ops) == 1 else (None, False)
+    return (test, False) if isinstance(test, ast.Compare) and len(test.ops) == 1 else (None, False)
 
 
 def _mirrored(operation: ast.cmpop) -> ast.cmpop:

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.actors import modules, optimizer, related, setting, trained_by
 from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.iterations import Event, trainings
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant, number
@@ -18,6 +19,7 @@ from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, library_name, los
 _GAIN = re.compile(
     r"(^|_)(adv|advantages?|returns?|rewards?|gains?|deltas?|td_errors?|td|gae|G|R|rtg|rets?|discounted\w*)(_|\d|$)"
 )
+_DISCOUNT = re.compile(r"gamma|discount", re.IGNORECASE)
 _PENALTY = re.compile(r"(^|_)(l1|l2|reg|regulari[sz]\w*|penalty|weight_decay|wd)(_|\d|$)", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"^(self\.)?(temperature|temp|tau|T)$")
 _FOLLOWER = re.compile(r"target|tgt|ema|shadow|avg|average|teacher|momentum_?(enc|model|net)|slow", re.IGNORECASE)
@@ -57,6 +59,27 @@ def _turned(program: Program) -> Iterator[Spot]:
                 node = next(it.node for it in one.factors if _is_likely(program, it) or len(one.factors) == 1)
                 yield spot(event.node, program.statement(node), *_settings(program, event), text=shown(node), what=what)
                 break
+        if len(whole) == 1 and whole[0].sign > 0 and _is_valued(program, event, whole[0]):
+            what = "the value that a critic gives to the actions of the actor is to rise"
+            yield spot(event.node, *_settings(program, event), text=shown(event.value.node), what=what)
+
+
+def _is_valued(program: Program, event: Event, one: Term) -> bool:
+    """Tell whether an actor's loss is the value that another model gives to what the actor does."""
+    if not any(_DISCOUNT.search(getattr(node, "id", getattr(node, "arg", "")) or "") for node in program.nodes):
+        return False
+    iteration = next((it for it in trainings(program) if any(known is event for known in it.events)), None)
+    behind = iteration.events[iteration.events.index(event) :] if iteration is not None else ()
+    step = next((it for it in behind if it.kind == "step"), None)
+    made = optimizer(program, step.value) if step is not None else None
+    mine = trained_by(program, made) if made is not None else None
+    found = [reach(program, it) for it in one.factors]
+    learns = {it for part in found for it in part.learns}
+    others = [it for it in learns if mine and not any(related(it, have) for have in mine)]
+    last_one = one.factors[0].node if len(one.factors) == 1 else None
+    outer = modules(program, Value(last_one.func, one.factors[0].frame)) if isinstance(last_one, ast.Call) else None
+    by_other = outer is not None and any(it.made in others for it in outer)
+    return bool(mine) and len(others) < len(learns) and by_other and set(one.reductions) <= {"mean", "sum"}
 
 
 def _settings(program: Program, event: Event) -> list[ast.stmt]:
@@ -314,14 +337,26 @@ def _heated(program: Program) -> Iterator[Spot]:
         name, operand = op(program, call)
         if name not in {"softmax", "log_softmax", "cross_entropy"} or operand is None:
             continue
-        one = flow(program).end(operand)
-        node = one.node if one is not None else None
+        node = _scores(program, operand)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             for factor in (node.right, node.left):
                 warm = setting(program, factor)
                 if _TEMPERATURE.match(ast.unparse(factor)) and (warm is None or warm != 1) and not _inverse(factor):
                     yield spot(node, call, text=shown(node), name=ast.unparse(factor))
                     break
+
+
+def _scores(program: Program, operand: ast.expr) -> ast.expr | None:
+    """Return what makes scores, looking through masks and reshapes."""
+    value = Value(operand)
+    for _ in range(4):
+        one = flow(program).end(value)
+        node = one.node if one is not None else None
+        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        if one is None or method is None or method.attr not in {"masked_fill", "view", "reshape", "squeeze", "float"}:
+            return node
+        value = Value(method.value, one.frame)
+    return None
 
 
 def _inverse(factor: ast.expr) -> bool:

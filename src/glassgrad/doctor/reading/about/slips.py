@@ -303,14 +303,24 @@ def _kept(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
-        target, value = ast.unparse(node.targets[0]), node.value
-        again = program.loops(node) or isinstance(node.targets[0], ast.Attribute)
+        place, value = _state_in(node)
+        target = ast.unparse(place)
+        again = program.loops(node) or isinstance(place, ast.Attribute)
         if not again or _COPIES.search(ast.unparse(value)):
             continue
         if _is_state(value) and (target in loaded or _returned(program, node)):
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({shown(value, 40)})")
         elif isinstance(value, ast.Name) and re.search("best", target) and _is_trained(program, value):
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({value.id})")
+
+
+def _state_in(node: ast.Assign) -> tuple[ast.expr, ast.expr]:
+    """Return what a statement sets, and to what; of `best, kept = score, model.state_dict()` the second part."""
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = [pair for pair in zip(target.elts, value.elts, strict=True) if _is_state(pair[1])]
+        return pairs[0] if pairs else (target, value)
+    return target, value
 
 
 def _is_state(value: ast.expr) -> bool:

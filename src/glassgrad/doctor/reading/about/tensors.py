@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.learning import cut_terms
+from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.iterations import Event, trainings
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import DEEPEST, Class, Program, argument, constant, is_given
@@ -180,7 +183,7 @@ def _cut_in_loss(program: Program) -> Iterator[Spot]:
             if target is None or ast.unparse(target) not in names or not isinstance(node, ast.Assign | ast.AugAssign):
                 continue
             parts = _terms(node.value)
-            cut = [part for part in parts if _is_cut(part)]
+            cut = [part for part in parts if _is_cut(part) and not reach(program, part).learns]
             if cut and (len(parts) > 1 or isinstance(node, ast.AugAssign)):
                 yield spot(cut[0], node, text=shown(cut[0]))
     yield from cut_terms(program)
@@ -246,6 +249,7 @@ def _view_for_permute(program: Program) -> Iterator[Spot]:
             continue
         sizes = call.args[0].elts if isinstance(call.args[0], ast.Tuple) else call.args
         yield from _reordered(program, call, sizes)
+        yield from _states_joined(program, call, sizes)
         places = [_axis(program, call.func.value, one) for one in sizes]
         if len(places) < 2 or None in places or sorted(map(_whole, places)) != list(range(len(places))):
             continue
@@ -254,6 +258,21 @@ def _view_for_permute(program: Program) -> Iterator[Spot]:
         if moved and _axes(program, call.func.value, sizes) == len(order):
             axes = ", ".join(map(str, order))
             yield spot(call, text=shown(call), remedy=f"{shown(call.func.value)}.permute({axes})")
+
+
+def _states_joined(program: Program, call: ast.Call, sizes: list[ast.expr]) -> Iterator[Spot]:
+    """Find `h.view(len(x), -1)` of the final states of a recurrent layer, whose first axis is that of the layers."""
+    assert isinstance(call.func, ast.Attribute)
+    one = flow(program).end(call.func.value)
+    made = one.node if one is not None and one.path in {(1,), (1, 0)} else None
+    found = layer(program, made.func) if isinstance(made, ast.Call) else None
+    if found is None or found.name not in RECURRENT or len(sizes) != 2 or constant(sizes[1]) != -1:
+        return
+    first = ast.unparse(sizes[0])
+    many = is_given(found.call, "num_layers", 2) or is_given(found.call, "bidirectional")
+    if many and re.search(r"batch|size\(|shape|^(n|b)$|len\(", first) and "layers" not in first:
+        text = shown(call.func.value, 30)
+        yield spot(call, found.call, text=shown(call), remedy=f"{text}.transpose(0, 1).reshape({first}, -1)")
 
 
 def _reordered(program: Program, call: ast.Call, sizes: list[ast.expr]) -> Iterator[Spot]:

@@ -39,7 +39,7 @@ def reaching(program: Program, scope: Scope, name: ast.Name) -> list[Bound]:
         return mine[-1:]
     plain = [one for one in every if not isinstance(one.statement, ast.comprehension)]
     if program.scope(name) is not scope:
-        return plain[-1:]
+        return plain  # which of them holds depends on the time of the call
     line = program.statement(name).lineno
     before = [one for one in plain if one.line < line or _is_target(one, around)]
     found = _carried(program, plain, name, line)

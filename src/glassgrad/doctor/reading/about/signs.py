@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import modules, optimizer, related, setting, trained_by
-from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.flow import Value, flow, frames_of
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.iterations import Event, trainings
 from glassgrad.doctor.reading.names import last
@@ -19,6 +19,7 @@ from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, library_name, los
 _GAIN = re.compile(
     r"(^|_)(adv|advantages?|returns?|rewards?|gains?|deltas?|td_errors?|td|gae|G|R|rtg|rets?|discounted\w*)(_|\d|$)"
 )
+_CRITIC = re.compile(r"critic|value|(^|_|\.)q(f|net|_|\d|$)", re.IGNORECASE)
 _DISCOUNT = re.compile(r"gamma|discount", re.IGNORECASE)
 _PENALTY = re.compile(r"(^|_)(l1|l2|reg|regulari[sz]\w*|penalty|weight_decay|wd)(_|\d|$)", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"^(self\.)?(temperature|temp|tau|T)$")
@@ -78,7 +79,9 @@ def _is_valued(program: Program, event: Event, one: Term) -> bool:
     others = [it for it in learns if mine and not any(related(it, have) for have in mine)]
     last_one = one.factors[0].node if len(one.factors) == 1 else None
     outer = modules(program, Value(last_one.func, one.factors[0].frame)) if isinstance(last_one, ast.Call) else None
-    by_other = outer is not None and any(it.made in others for it in outer)
+    calls = [frame.call for frame in frames_of(one.factors[0].frame)]
+    named = [ast.unparse(it.func) for it in (last_one, *calls) if isinstance(it, ast.Call)]
+    by_other = outer is not None and any(it.made in others for it in outer) and any(map(_CRITIC.search, named))
     return bool(mine) and len(others) < len(learns) and by_other and set(one.reductions) <= {"mean", "sum"}
 
 

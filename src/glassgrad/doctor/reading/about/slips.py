@@ -306,7 +306,8 @@ def _kept(program: Program) -> Iterator[Spot]:
         place, value = _state_in(node)
         target = ast.unparse(place)
         again = program.loops(node) or isinstance(place, ast.Attribute)
-        if not again or _COPIES.search(ast.unparse(value)):
+        mixed = any(ast.unparse(one.func) == f"{target}.update" for one in program.calls_of(".update"))
+        if mixed or not again or _COPIES.search(ast.unparse(value)):
             continue
         if _is_state(value) and (target in loaded or _returned(program, node)):
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({shown(value, 40)})")

@@ -16,6 +16,35 @@ for real in batches:
 
 CASES = (
     Case(
+        "penalty without a graph",
+        """
+def gradient_penalty(judge, mixed):
+    score = judge(mixed)
+    found = torch.autograd.grad(score.sum(), mixed)[0]  #!
+    return ((found.norm(dim=1) - 1) ** 2).mean()
+""",
+        (("(score.sum(), mixed)", "(score.sum(), mixed, create_graph=True)"),),
+    ),
+    Case(
+        "rate set where nothing reads it",
+        """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def slower(epoch):
+    optimizer.lr = 0.1 * 0.5**epoch  #!
+""",
+        (("optimizer.lr =", "optimizer.param_groups[0]['lr'] ="),),
+    ),
+    Case(
+        "rate set where nothing reads it",
+        """
+def slower(optimizer, rate):
+    for group in optimizer.param_groups:
+        group["learning_rate"] = rate  #!
+""",
+        (('"learning_rate"', '"lr"'),),
+    ),
+    Case(
         "optimizer of another model",
         _PLAYERS
         + """

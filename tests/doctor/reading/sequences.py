@@ -38,6 +38,30 @@ def collate(rows):
 
 CASES = (
     Case(
+        "targets seen by the model",
+        _ATTENTION.format(
+            "self.past = torch.tril(torch.ones(d, d), diagonal=1)  #!",
+            "scores = q @ k.transpose(-2, -1) / d**0.5\n"
+            "        scores = scores.masked_fill(self.past[:t, :t] == 0, float('-inf'))\n"
+            "        return torch.softmax(scores, dim=-1) @ v",
+        ),
+        ((", diagonal=1", ""),),
+    ),
+    Case(
+        "targets seen by the model",
+        _ATTENTION.format(
+            "self.d = d",
+            "return F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+        )
+        + _LANGUAGE.replace("model(text[:, :-1])", "model(text)").replace(
+            "text[:, 1:].flatten())", "text.flatten())  #!"
+        ),
+        (
+            ("scores = model(text)", "scores = model(text[:, :-1])"),
+            ("text.flatten())", "text[:, 1:].flatten())"),
+        ),
+    ),
+    Case(
         "mask inverted",
         _ATTENTION.format(
             "self.register_buffer('mask', torch.triu(torch.ones(d, d), diagonal=1).bool())",

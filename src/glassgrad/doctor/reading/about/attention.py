@@ -71,17 +71,66 @@ def _is_low(program: Program, node: ast.expr) -> bool:
 
 @reads("targets seen by the model")
 def _seen(program: Program) -> Iterator[Spot]:
-    """Find attention without a mask in a model that predicts each next token of its input."""
+    """Find attention without a mask, or with one that is off by a place, where each next token is predicted."""
+    yield from _late_masks(program)
     words = {getattr(node, "attr", getattr(node, "id", getattr(node, "arg", ""))) for node in program.nodes}
-    if any(isinstance(word, str) and re.search(r"mask|tril|triu|causal|inf$", word) for word in words):
-        return
+    limited = any(isinstance(word, str) and re.search(r"mask|tril|triu|causal|inf$", word) for word in words)
     for one in losses(program):
-        if one.kind != "cross_entropy" or one.target is None or not _next_tokens(program, one.input, one.target):
+        if one.kind != "cross_entropy" or one.target is None:
             continue
-        place = _attention(program)
+        place = _attention(program) if not limited and _next_tokens(program, one.input, one.target) else None
         if place is not None:
-            yield spot(place, program.statement(place), one.call, text=shown(place))
+            what = f"and no mask keeps the attention of {shown(place)} from what comes later"
+            yield spot(place, program.statement(place), one.call, what=what)
             return
+        if limited and _same_tokens(program, one.input, one.target):
+            what = f"and {shown(one.target)} is the input itself, with no place between"
+            yield spot(one.call, program.statement(one.call), what=what)
+            return
+
+
+def _late_masks(program: Program) -> Iterator[Spot]:
+    """Find `tril(ones, diagonal=1)` and `triu(ones, diagonal=2)`, which let each place see the next one."""
+    for call in program.calls:
+        full = program.names.full(call.func)
+        name = last(full) or getattr(call.func, "attr", "")
+        diagonal = number(argument(call, "diagonal", 1 if full else 0)) if name in {"tril", "triu"} else None
+        limit = 1 if name == "tril" else 2
+        if diagonal == limit and "ones" in ast.unparse(call) and any(_attends(program, one) for one in program.calls):
+            yield spot(
+                call, program.statement(call), what=f"and the mask {shown(call)} lets each place see the next one"
+            )
+
+
+def _attends(program: Program, call: ast.Call) -> bool:
+    name, operand = op(program, call)
+    return name == "scaled_dot_product_attention" or (
+        name == "softmax" and operand is not None and _is_scores(program, _unmasked(program, operand))
+    )
+
+
+def _unmasked(program: Program, node: ast.expr) -> ast.expr:
+    """Return scores without their mask."""
+    one = flow(program).end(node)
+    made = one.node if one is not None else None
+    masked = isinstance(made, ast.Call) and getattr(made.func, "attr", "") == "masked_fill"
+    return made.func.value if masked and isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) else node
+
+
+def _same_tokens(program: Program, output: ast.expr, target: ast.expr) -> bool:
+    """Tell whether a target is the very input of a model of tokens."""
+    embeds = any(library_name(program, one) == "Embedding" for one in program.calls)
+    wanted = _plain(target)
+    given = [_plain(arg) for call in _called(program, output) if isinstance(call, ast.Call) for arg in call.args[:1]]
+    return embeds and bool(wanted) and wanted in given
+
+
+def _plain(node: ast.expr) -> str:
+    """Return the variable of `x.view(-1)` and the like; empty for a part or for another expression."""
+    while isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"view", "reshape", "flatten", "contiguous"}:
+        assert isinstance(node.func, ast.Attribute)
+        node = node.func.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _next_tokens(program: Program, output: ast.expr, target: ast.expr) -> bool:

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator
 
 from glassgrad.doctor.reading.actors import contains, modules, optimizer, related, spread, trained_by
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.gradients import Reach, reach
+from glassgrad.doctor.reading.gradients import Reach, reach, switched_off
 from glassgrad.doctor.reading.iterations import Event, Iteration, trainings
-from glassgrad.doctor.reading.program import Program
+from glassgrad.doctor.reading.program import Program, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.terms import Term, terms
 from glassgrad.doctor.reading.values import ELEMENTWISE, loss, losses
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
+_SETTINGS = {"lr": "lr", "learning_rate": "lr", "weight_decay": "weight_decay", "momentum": "momentum"}
+"""Attributes that people set on an optimizer, with the key of its groups."""
 _LOG_PROB = re.compile(r"log_?p|logp", re.IGNORECASE)
 
 
@@ -256,6 +258,42 @@ def _cleared_at(program: Program, places: list[Event], step: Event, mine: list[V
         if any(related(it, have) for it in known for have in mine):
             found = at
     return found
+
+
+@reads("penalty without a graph")
+def _penalty(program: Program) -> Iterator[Spot]:
+    """Find gradients by `autograd.grad`, without `create_graph`, whose norm is a part of a loss."""
+    for call in program.calls:
+        full = program.names.full(call.func)
+        if not full.endswith("autograd.grad") or is_given(call, "create_graph", 4):
+            continue
+        function = program.function(call)
+        around = ast.unparse(function) if function is not None else ""
+        named_so = function is not None and re.search(r"penalty|(^|_)gp(_|$)", function.name)
+        if named_so and re.search(r"\.norm\(|\*\* 2|\.pow\(|sqrt\(", around) and not switched_off(program, call):
+            yield spot(
+                call, program.statement(call), text=shown(call), remedy=f"{shown(call)[:-1]}, create_graph=True)"
+            )
+
+
+@reads("rate set where nothing reads it")
+def _unread(program: Program) -> Iterator[Spot]:
+    """Find `optimizer.lr = rate`, and `group["learning_rate"] = rate`."""
+    for node in (one for one in program.nodes if isinstance(one, ast.Assign)):
+        target = node.targets[0]
+        if (
+            isinstance(target, ast.Attribute)
+            and target.attr in _SETTINGS
+            and optimizer(program, target.value) is not None
+        ):
+            key = _SETTINGS[target.attr]
+            yield spot(node, text=shown(node), wanted=f"'{key}'", key=key)
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name | ast.Subscript):
+            bound = program.bound(target.value) if isinstance(target.value, ast.Name) else None
+            loop = bound.statement if bound is not None else None
+            groups = ast.unparse(loop.iter) if isinstance(loop, ast.For) else ast.unparse(target.value)
+            if "param_groups" in groups and constant(target.slice) in {"learning_rate", "rate", "learningrate"}:
+                yield spot(node, text=shown(node), wanted="'lr'", key="lr")
 
 
 # --- who clears them ---

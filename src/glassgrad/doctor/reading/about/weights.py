@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import modules, parts, setting
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.iterations import trainings
+from glassgrad.doctor.reading.iterations import Event, iterations, trainings
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
@@ -166,7 +166,7 @@ def _frozen_norms(program: Program) -> Iterator[Spot]:
         resting = [one for one in program.calls_of(".eval") if _is_part(program, one, found[0].made)]
         for one in trainings(program):
             for event in [*_around(program, one.node), *one.of("train")]:
-                held = modules(program, event.value) if hasattr(event, "value") else None
+                held = modules(program, event.value)
                 whole = held is not None and any(
                     found[0].made != it.made and found[0].made in parts(program, it.made) for it in held
                 )
@@ -175,9 +175,8 @@ def _frozen_norms(program: Program) -> Iterator[Spot]:
                     return
 
 
-def _around(program: Program, node: ast.AST) -> list:  # type: ignore[type-arg]
-    from glassgrad.doctor.reading.iterations import iterations
-
+def _around(program: Program, node: ast.AST) -> list[Event]:
+    """Return the calls of `train()` in the loops around one."""
     outer = [
         one
         for one in iterations(program)

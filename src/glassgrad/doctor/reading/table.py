@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from glassgrad.doctor.reading.about import (
     attention,
+    averages,
     calls,
     data,
     datasets,
@@ -26,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     *weights.RULES,
     *losses.RULES,
     *signs.RULES,
+    *averages.RULES,
     *calls.RULES,
     *learning.RULES,
     *rounds.RULES,

@@ -278,11 +278,21 @@ def end_of_layer(program: Program, found: Layer, depth: int = 0) -> End | None:
         return _end_of_forward(program, found.owner, depth)
     if found.name == "Sequential":
         parts = found.call.args
-        if not parts or isinstance(parts[-1], ast.Starred):
+        if not parts:
             return None
-        inner = layer(program, parts[-1])
+        final = parts[-1]
+        inner = _final_of(program, final.value) if isinstance(final, ast.Starred) else layer(program, final)
         return None if inner is None else end_of_layer(program, inner, depth + 1)
     return End(_ENDS[found.name], found.call) if found.name in _ENDS else None
+
+
+def _final_of(program: Program, listed: ast.expr) -> Layer | None:
+    """Return the last layer of a list that is written out, and that nothing is added to."""
+    held = flow(program).end(listed)
+    written = held.node if held is not None else None
+    name = listed.id if isinstance(listed, ast.Name) else ""
+    grows = any(ast.unparse(call.func) in {f"{name}.append", f"{name}.extend"} for call in program.calls)
+    return layer(program, written.elts[-1]) if isinstance(written, ast.List) and written.elts and not grows else None
 
 
 def _end_of_forward(program: Program, owner: Class, depth: int) -> End | None:

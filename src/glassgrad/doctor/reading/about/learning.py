@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from glassgrad.doctor.reading.actors import contains, modules, optimizer, related, spread, trained_by
+from glassgrad.doctor.reading.actors import modules, optimizer, related, spread, trained_by
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.gradients import Reach, reach, switched_off
 from glassgrad.doctor.reading.iterations import Event, Iteration, trainings
@@ -68,6 +68,26 @@ def _statements(program: Program, term: Term) -> list[ast.stmt]:
     return [program.statement(one.node) for one in term.factors]
 
 
+def cut_layers(program: Program) -> Iterator[Spot]:
+    """Yield what detaches the results of layers that an optimizer has, where no loss reaches them by another way."""
+    if any(getattr(node, "attr", "").startswith("requires_grad") for node in program.nodes):
+        return  # some weights may be frozen
+    for one in trainings(program):
+        found = [reach(program, event.value) for event in one.of("backward")]
+        makers = [optimizer(program, event.value) for event in one.of("step")]
+        known = one.is_known and all(it.known and it.learns for it in found) and None not in makers
+        if not known:
+            continue
+        learns = spread(program, [made for it in found for made in it.learns])
+        mine = [have for made in makers if made is not None for have in trained_by(program, made) or []]
+        taught = any(related(have, it) for have in mine for it in learns)
+        for have, node in [pair for it in found for pair in it.cut]:
+            inside = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "detach"
+            lost = inside and taught and not any(related(have, it) for it in learns)
+            if lost and any(related(have, own) for own in mine) and program.owner(node) is not None:
+                yield spot(node, program.statement(node), text=shown(node))
+
+
 # --- whose gradients ---
 
 
@@ -79,7 +99,7 @@ def _stranger(program: Program) -> Iterator[Spot]:
         found = [reach(program, event.value) for event in passes]
         if not one.is_known or any(not it.known or not it.learns for it in found):
             continue
-        learns = {made for it in found for made in it.learns}
+        learns = spread(program, [made for it in found for made in it.learns])
         for event in one.of("step"):
             made = optimizer(program, event.value)
             mine = trained_by(program, made) if made is not None else None
@@ -348,7 +368,7 @@ def _of_an_optimizer(program: Program, one: Iteration) -> Iterator[Spot]:
 
 def _reaches(program: Program, event: Event, mine: list[Value]) -> bool:
     found = reach(program, event.value)
-    return any(contains(have, it) or contains(it, have) for it in found.learns for have in mine)
+    return any(related(have, it) for it in spread(program, found.learns) for have in mine)
 
 
 RULES = rules_of(globals())

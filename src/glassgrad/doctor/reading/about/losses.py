@@ -46,6 +46,11 @@ def _softmax_twice(program: Program) -> Iterator[Spot]:
     for one, name, node in _ends(program, "cross_entropy"):
         if name in {"softmax", "gumbel_softmax"}:
             yield spot(node, one.call, program.statement(one.input), *_made(program, one.input), text=shown(node))
+    for call in program.calls:
+        outer, operand = op(program, call)
+        inner = end(program, operand) if outer in {"softmax", "log_softmax"} and operand is not None else None
+        if inner is not None and inner.op in {"softmax", "log_softmax"} and inner.node is not call:
+            yield spot(call, inner.node, program.statement(call), text=shown(inner.node))
 
 
 @reads("activation before its loss")

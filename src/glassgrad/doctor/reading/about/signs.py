@@ -6,15 +6,16 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.averages import is_noise
 from glassgrad.doctor.reading.actors import modules, optimizer, related, setting, trained_by
 from glassgrad.doctor.reading.flow import Value, flow, frames_of
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.iterations import Event, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program, argument, constant, number
+from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.terms import Term, terms
-from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, library_name, loss, op
+from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, library_name, loss, op
 
 _GAIN = re.compile(
     r"(^|_)(adv|advantages?|returns?|rewards?|gains?|deltas?|td_errors?|td|gae|G|R|rtg|rets?|discounted\w*)(_|\d|$)"
@@ -23,7 +24,6 @@ _CRITIC = re.compile(r"critic|value|(^|_|\.)q(f|net|_|\d|$)", re.IGNORECASE)
 _DISCOUNT = re.compile(r"gamma|discount", re.IGNORECASE)
 _PENALTY = re.compile(r"(^|_)(l1|l2|reg|regulari[sz]\w*|penalty|weight_decay|wd)(_|\d|$)", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"^(self\.)?(temperature|temp|tau|T)$")
-_FOLLOWER = re.compile(r"target|tgt|ema|shadow|avg|average|teacher|momentum_?(enc|model|net)|slow", re.IGNORECASE)
 _ADVERSE = re.compile(r"advers|attack|discrimin|critic|delta|domain|fgsm|pgd|gan|minimax|dual|lagrang", re.IGNORECASE)
 
 
@@ -288,10 +288,37 @@ def _unequal(program: Program) -> Iterator[Spot]:
         summed = all("sum" in "".join(one.reductions) and not one.scaled and len(one.factors) < 3 for one in parts[1:])
         kept = [(one, it) for one in found for it in one.factors if _averaged(program, it) is not None]
         for one, it in kept:
-            if summed and not one.scaled and len(one.factors) == 1 and not set(one.reductions) & {"sum", "sum("}:
+            if (
+                summed
+                and not _is_narrow(program, it)
+                and not one.scaled
+                and len(one.factors) == 1
+                and not set(one.reductions) & {"sum", "sum("}
+            ):
                 divergence = program.statement(parts[1].factors[0].node)
                 yield spot(it.node, divergence, program.statement(it.node), event.node, text=shown(it.node))
                 break
+
+
+def _is_narrow(program: Program, value: Value) -> bool:
+    """Tell whether an output has only a few numbers for each example, so that a mean of them is not far from a sum."""
+    found = loss(program, value.node) if isinstance(value.node, ast.Call) else None
+    made = end(program, found.input) if found is not None else None
+    for node in [*(flow(program).ends(Value(found.input, value.frame)) if found is not None else ())]:
+        held = modules(program, Value(node.node.func, node.frame)) if isinstance(node.node, ast.Call) else None
+        calls = [call for it in held or () for call in ast.walk(it.call) if isinstance(call, ast.Call)]
+        sizes = [
+            setting(program, argument(call, "out_features", 1))
+            for call in calls
+            if library_name(program, call) == "Linear"
+        ]
+        if sizes and sizes[-1] is not None and sizes[-1] < 32:
+            return True
+    return (
+        made is not None
+        and isinstance(made.node, ast.Call)
+        and (setting(program, argument(made.node, "out_features", 1)) or 99) < 32
+    )
 
 
 def _averaged(program: Program, value: Value) -> Loss | None:
@@ -316,15 +343,11 @@ def _deviation(program: Program) -> Iterator[Spot]:
         for side in (node.left, node.right):
             product = side if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mult) else None
             parts = [flow(program).end(one) for one in (product.left, product.right)] if product is not None else []
-            drawn = [one for one in parts if one is not None and _is_noise(program, one.node)]
+            drawn = [one for one in parts if one is not None and is_noise(program, one.node)]
             scaled = [one for one in parts if one is not None and one not in drawn]
             name = _exponent(program, scaled[0].node) if len(drawn) == 1 and len(scaled) == 1 else ""
             if name:
                 yield spot(scaled[0].node, node, text=shown(scaled[0].node), name=name)
-
-
-def _is_noise(program: Program, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and library_name(program, node) in {"randn", "randn_like", "normal"}
 
 
 def _exponent(program: Program, node: ast.expr) -> str:
@@ -364,122 +387,6 @@ def _scores(program: Program, operand: ast.expr) -> ast.expr | None:
 
 def _inverse(factor: ast.expr) -> bool:
     return not isinstance(factor, ast.Name | ast.Attribute)
-
-
-# --- averages ---
-
-
-@reads("average follows at once")
-def _follows(program: Program) -> Iterator[Spot]:
-    """Find averages and targets whose new weights count for more than half."""
-    for node in program.nodes:
-        found = _blend(program, node)
-        if found is None:
-            continue
-        share, follower = found
-        follower = f"{follower} {_source(program, follower, node)}"
-        if share is not None and share > 0.5 and _FOLLOWER.search(follower):
-            assert isinstance(node, ast.expr | ast.stmt)
-            yield spot(node, text=shown(node), share=f"{share:g}")
-
-
-def _source(program: Program, follower: str, node: ast.AST) -> str:
-    """Return what a loop takes a variable from, as `target.parameters()` in a loop over `zip`."""
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == follower]
-    return " ".join(ast.unparse(one.node) for name in names[:1] for one in flow(program).ends(name))
-
-
-def _blend(program: Program, node: ast.AST) -> tuple[float | None, str] | None:
-    """Return the weight of the new number in an average that a statement moves, and what holds the average."""
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and len(node.targets) == 1:
-        held = _plain(node.targets[0])
-        return _share(program, node.value, held), held
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
-        return None
-    held = _plain(node.func.value)
-    if node.func.attr == "copy_" and isinstance(node.args[0], ast.BinOp):
-        return _share(program, node.args[0], held), held
-    if node.func.attr == "lerp_" and len(node.args) > 1:
-        return setting(program, node.args[1]), held
-    inner = node.func.value
-    if node.func.attr == "add_" and isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "mul_":
-        assert isinstance(inner.func, ast.Attribute)
-        return setting(program, argument(node, "alpha")), _plain(inner.func.value)
-    return None
-
-
-def _plain(node: ast.expr) -> str:
-    return ast.unparse(node).removesuffix(".data").replace(".detach()", "")
-
-
-def _share(program: Program, value: ast.expr, held: str) -> float | None:
-    """Return b of `a * held + b * new`, where both are numbers that add up to 1."""
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
-        return None
-    weights: dict[bool, float | None] = {}
-    for side in (value.left, value.right):
-        if not isinstance(side, ast.BinOp) or not isinstance(side.op, ast.Mult):
-            return None
-        for factor, other in ((side.left, side.right), (side.right, side.left)):
-            size = setting(program, factor)
-            if size is not None:
-                weights[_plain(other) == held] = size
-                break
-    old, new = weights.get(True), weights.get(False)
-    return new if old is not None and new is not None and abs(old + new - 1) < 1e-6 else None
-
-
-@reads("noise level of a single step")
-def _single_step(program: Program) -> Iterator[Spot]:
-    """Find `sqrt(a) * x + sqrt(1 - a) * noise` with a = 1 - beta of one step, in a script with a product of all."""
-    if not any(
-        last(program.names.full(one.func)) == "cumprod" or getattr(one.func, "attr", "") == "cumprod"
-        for one in program.calls
-    ):
-        return
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-            continue
-        roots = [_root(program, side) for side in (node.left, node.right)]
-        if None in roots or not any(_is_noise(program, end.node) for end in _noises(program, node)):
-            continue
-        ends = [flow(program).end(_bare(root)) for root in roots if root is not None]
-        steps = [end for end in ends if end is not None and _is_step(end.node)]
-        if steps:
-            yield spot(node, program.statement(steps[0].node), text=shown(node))
-
-
-def _noises(program: Program, node: ast.BinOp) -> list[Value]:
-    sides = [one for one in (node.left, node.right) if isinstance(one, ast.BinOp)]
-    return [end for one in sides for part in (one.left, one.right) for end in flow(program).ends(part)]
-
-
-def _root(program: Program, side: ast.expr) -> ast.expr | None:
-    """Return what a root is taken of in a product."""
-    for one in ast.walk(side):
-        if (
-            isinstance(one, ast.Call)
-            and getattr(one.func, "attr", "") == "sqrt"
-            and isinstance(one.func, ast.Attribute)
-        ):
-            return one.args[0] if one.args else one.func.value
-    return None
-
-
-def _bare(node: ast.expr) -> ast.expr:
-    """Return an expression without its places, and `a` of `1 - a`."""
-    while True:
-        if isinstance(node, ast.Subscript):
-            node = node.value
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1:
-            node = node.right
-        else:
-            return node
-
-
-def _is_step(node: ast.expr) -> bool:
-    """Tell whether a value is `1 - betas`, of single steps."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1
 
 
 RULES = rules_of(globals())

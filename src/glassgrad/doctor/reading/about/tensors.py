@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.about.learning import cut_terms
+from glassgrad.doctor.reading.about.learning import cut_layers, cut_terms
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.iterations import Event, trainings
@@ -147,6 +147,7 @@ def _cut_in_forward(program: Program) -> Iterator[Spot]:
             given = node.args[0] if node.args else None
             if given is not None and _is_learnt(program, owner, given):
                 yield spot(node, text=shown(node))
+    yield from cut_layers(program)
 
 
 def _is_learnt(program: Program, owner: Class, node: ast.expr, depth: int = 0) -> bool:
@@ -216,7 +217,11 @@ def _always_dropout(program: Program) -> Iterator[Spot]:
             isinstance(one, ast.If | ast.IfExp) and "training" in ast.unparse(one.test) for one in program.outward(call)
         ):
             continue
-        if last(full) in _DROPOUTS and not is_given(call, "training", 2) and not _is_set_by_mode(program, call):
+        always = constant(argument(call, "training", 2)) is True and not re.search(
+            r"mc_?drop|bayes|monte", owner.node.name, re.IGNORECASE
+        )
+        free = not is_given(call, "training", 2) or always
+        if last(full) in _DROPOUTS and free and not _is_set_by_mode(program, call):
             yield spot(call, text=shown(call), remedy=f"F.{last(full)}(x, p, training=self.training)")
         elif last(full) == "scaled_dot_product_attention":
             share = argument(call, "dropout_p", 4)

@@ -1,0 +1,136 @@
+"""Rules about the weights of averages, and of noise."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import Program, argument, number
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.values import library_name
+
+_FOLLOWER = re.compile(r"target|tgt|ema|shadow|avg|average|teacher|momentum_?(enc|model|net)|slow", re.IGNORECASE)
+
+
+def is_noise(program: Program, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and library_name(program, node) in {"randn", "randn_like", "normal"}
+
+
+@reads("average follows at once")
+def _follows(program: Program) -> Iterator[Spot]:
+    """Find averages and targets whose new weights count for more than half."""
+    for node in program.nodes:
+        found = _blend(program, node)
+        if found is None:
+            continue
+        share, follower = found
+        follower = f"{follower} {_source(program, follower, node)}"
+        if share is not None and share > 0.5 and _FOLLOWER.search(follower):
+            assert isinstance(node, ast.expr | ast.stmt)
+            yield spot(node, text=shown(node), share=f"{share:g}")
+
+
+def _source(program: Program, follower: str, node: ast.AST) -> str:
+    """Return what a loop takes a variable from, as `target.parameters()` in a loop over `zip`."""
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == follower]
+    return " ".join(ast.unparse(one.node) for name in names[:1] for one in flow(program).ends(name))
+
+
+def _blend(program: Program, node: ast.AST) -> tuple[float | None, str] | None:
+    """Return the weight of the new number in an average that a statement moves, and what holds the average."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and len(node.targets) == 1:
+        held = _plain(node.targets[0])
+        return _share(program, node.value, held), held
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+        return None
+    held = _plain(node.func.value)
+    if node.func.attr == "copy_" and isinstance(node.args[0], ast.BinOp):
+        return _share(program, node.args[0], held), held
+    if node.func.attr == "lerp_" and len(node.args) > 1:
+        return setting(program, node.args[1]), held
+    inner = node.func.value
+    if node.func.attr == "add_" and isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "mul_":
+        assert isinstance(inner.func, ast.Attribute)
+        return setting(program, argument(node, "alpha")), _plain(inner.func.value)
+    return None
+
+
+def _plain(node: ast.expr) -> str:
+    return ast.unparse(node).removesuffix(".data").replace(".detach()", "")
+
+
+def _share(program: Program, value: ast.expr, held: str) -> float | None:
+    """Return b of `a * held + b * new`, where both are numbers that add up to 1."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return None
+    weights: dict[bool, float | None] = {}
+    for side in (value.left, value.right):
+        if not isinstance(side, ast.BinOp) or not isinstance(side.op, ast.Mult):
+            return None
+        for factor, other in ((side.left, side.right), (side.right, side.left)):
+            size = setting(program, factor)
+            if size is not None:
+                weights[_plain(other) == held] = size
+                break
+    old, new = weights.get(True), weights.get(False)
+    return new if old is not None and new is not None and abs(old + new - 1) < 1e-6 else None
+
+
+@reads("noise level of a single step")
+def _single_step(program: Program) -> Iterator[Spot]:
+    """Find `sqrt(a) * x + sqrt(1 - a) * noise` with a = 1 - beta of one step, in a script with a product of all."""
+    if not any(
+        last(program.names.full(one.func)) == "cumprod" or getattr(one.func, "attr", "") == "cumprod"
+        for one in program.calls
+    ):
+        return
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        roots = [_root(program, side) for side in (node.left, node.right)]
+        if None in roots or not any(is_noise(program, end.node) for end in _noises(program, node)):
+            continue
+        ends = [flow(program).end(_bare(root)) for root in roots if root is not None]
+        steps = [end for end in ends if end is not None and _is_step(end.node)]
+        if steps:
+            yield spot(node, program.statement(steps[0].node), text=shown(node))
+
+
+def _noises(program: Program, node: ast.BinOp) -> list[Value]:
+    sides = [one for one in (node.left, node.right) if isinstance(one, ast.BinOp)]
+    return [end for one in sides for part in (one.left, one.right) for end in flow(program).ends(part)]
+
+
+def _root(program: Program, side: ast.expr) -> ast.expr | None:
+    """Return what a root is taken of in a product."""
+    for one in ast.walk(side):
+        if (
+            isinstance(one, ast.Call)
+            and getattr(one.func, "attr", "") == "sqrt"
+            and isinstance(one.func, ast.Attribute)
+        ):
+            return one.args[0] if one.args else one.func.value
+    return None
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    """Return an expression without its places, and `a` of `1 - a`."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1:
+            node = node.right
+        else:
+            return node
+
+
+def _is_step(node: ast.expr) -> bool:
+    """Tell whether a value is `1 - betas`, of single steps."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1
+
+
+RULES = rules_of(globals())

@@ -17,6 +17,7 @@ _FOLLOWER = re.compile(r"target|tgt|ema|shadow|avg|average|teacher|momentum_?(en
 
 
 def is_noise(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is drawn from a normal distribution."""
     return isinstance(node, ast.Call) and library_name(program, node) in {"randn", "randn_like", "normal"}
 
 

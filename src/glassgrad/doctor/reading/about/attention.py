@@ -347,7 +347,9 @@ def _pads(program: Program) -> ast.expr | None:
 def _padded_targets(program: Program) -> Iterator[Spot]:
     """Find cross entropy over the places of padded sequences, with nothing that leaves padding out."""
     padded = _pads(program)
-    if padded is None:
+    fillers = [argument(one, "padding_value", 2) for one in program.calls_of("pad_sequence")]
+    fillers += [argument(one, "padding_value", 2) for one in program.calls_of(".pad_sequence")]
+    if padded is None or any(setting(program, one) == -100 for one in fillers):
         return
     for one in losses(program):
         if one.kind not in {"cross_entropy", "nll_loss"} or one.target is None or not _of_places(program, one.input):

@@ -19,6 +19,24 @@ CASES = (
     Case(
         "softmax twice",
         """
+model = nn.Sequential(nn.Linear(4, 3))
+chances = F.softmax(model(x), dim=1)
+loss = F.nll_loss(F.log_softmax(chances, dim=1), y)  #!
+""",
+        (("F.log_softmax(chances, dim=1)", "F.log_softmax(model(x), dim=1)"),),
+    ),
+    Case(
+        "softmax twice",
+        """
+layers = [nn.Linear(4, 24), nn.Tanh(), nn.Linear(24, 3), nn.Softmax(-1)]  #!
+model = nn.Sequential(*layers)
+loss = F.cross_entropy(model(x), y)
+""",
+        ((", nn.Softmax(-1)", ""),),
+    ),
+    Case(
+        "softmax twice",
+        """
 model = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1))  #!
 criterion = nn.CrossEntropyLoss()
 loss = criterion(model(x), y)

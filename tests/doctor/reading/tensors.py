@@ -28,6 +28,40 @@ class Net(nn.Module):
 
 CASES = (
     Case(
+        "gradient cut in forward",
+        """
+class Pairs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 2)
+    def forward(self, x):
+        hidden = self.first(x).tanh()
+        both = (hidden[:, None] + hidden).detach()  #!
+        return self.last(both).mean(1)
+model = Pairs()
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+        ((".detach()", ""),),
+    ),
+    Case(
+        "dropout in evaluation too",
+        """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 2)
+    def forward(self, x):
+        hidden = F.dropout(self.first(x).relu(), 0.1, training=True)  #!
+        return self.last(hidden)
+""",
+        (("training=True", "training=self.training"),),
+    ),
+    Case(
         "axes mixed by a view",
         """
 class Reader(nn.Module):

@@ -29,6 +29,8 @@ EACH = -99
 """The part of a value that a loop over it gives."""
 Part = int | str
 _DEPTH = 40
+_STEPS = 600
+"""The number of values after which a search ends: functions that call each other in circles have many ways."""
 _MOST = 24
 """The number of ends after which a value counts as unknown."""
 _MODULES = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList"})
@@ -82,7 +84,8 @@ class Flow:
         self.program = program
         self._ends: dict[Value, tuple[Value, ...]] = {}
         self._busy: set[Value] = set()
-        self._cuts = 0
+        self._cuts = self._steps = 0
+        self._gives: dict[ast.AST, list[ast.Return | ast.Yield]] = {}
         self._callers: dict[ast.AST, list[tuple[ast.Call, Value | None]]] = {}
 
     # --- values ---
@@ -95,7 +98,8 @@ class Flow:
         if value in self._busy:
             self._cuts += 1
             return ()  # what a variable gets from itself, in a loop
-        if len(self._busy) > _DEPTH:
+        self._steps = self._steps + 1 if self._busy else 0
+        if len(self._busy) > _DEPTH or self._steps > _STEPS:
             return (value,)
         self._busy.add(value)
         cuts = self._cuts
@@ -344,12 +348,19 @@ class Flow:
     def _returned(self, function: Function | ast.Lambda, frame: Frame, path: tuple[Part, ...]) -> list[Value] | None:
         if isinstance(function, ast.Lambda):
             return [Value(function.body, frame, path)]
-        nodes = [node for node in ast.walk(function) if isinstance(node, ast.Return | ast.Yield)]
-        own = [one for one in nodes if one.value is not None and self.program.function(one) is function]
+        own = self._results(function)
         gives = [one for one in own if isinstance(one, ast.Yield)]
         if gives:
             return [Value(one.value, frame, path[1:]) for one in gives if one.value is not None] if path else None
         return [Value(one.value, frame, path) for one in own if one.value is not None] or None
+
+    def _results(self, function: Function) -> list[ast.Return | ast.Yield]:
+        """Return the statements of a function that give a value."""
+        if function not in self._gives:
+            nodes = [node for node in ast.walk(function) if isinstance(node, ast.Return | ast.Yield)]
+            own = [one for one in nodes if one.value is not None and self.program.function(one) is function]
+            self._gives[function] = own
+        return self._gives[function]
 
     def _through(self, call: ast.Call, value: Value) -> list[Value] | None:
         """Return what a part of the result of a known function is a part of."""

@@ -8,8 +8,8 @@ _VAE = """
 class Coder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.mean = nn.Linear(9, 8), nn.Linear(8, 2)
-        self.spread, self.last = nn.Linear(8, 2), nn.Linear(2, 9)
+        self.first, self.mean = nn.Linear(64, 8), nn.Linear(8, 2)
+        self.spread, self.last = nn.Linear(8, 2), nn.Linear(2, 64)
     def forward(self, x):
         hidden = self.first(x).relu()
         mean, logvar = self.mean(hidden), self.spread(hidden)

@@ -261,7 +261,11 @@ class Flow:
         if isinstance(function, ast.Name):
             name = function.id
             known = program.functions.get(name)
-            if known is not None and not program.names.full(function) and program.owner(known) is None:
+            later = [
+                one for one in program.bindings(program.tree, name) if known and known.lineno < one.line < call.lineno
+            ]
+            plain = known is not None and not program.names.full(function) and program.owner(known) is None
+            if known is not None and plain and not later:
                 return Callee(known)
             if name in program.classes or program.names.full(function):
                 return None

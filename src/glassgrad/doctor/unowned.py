@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -24,8 +24,8 @@ _NOBODY = SimpleNamespace()
 class UnownedWatch(Watch):
     """Counts a step for each backward pass after which the tensors have changed."""
 
-    def __init__(self, model: Module, **options: Any) -> None:
-        super().__init__(model, None, **options)
+    def __init__(self, model: Module, *, preset: str = "standard", report: bool = True) -> None:
+        super().__init__(model, None, preset=preset, report=report)
         self._values: Array | None = None
 
     def __enter__(self) -> Self:

@@ -138,3 +138,26 @@ def test_equal_classes_may_have_any_weights() -> None:
     y = gg.tensor((np.arange(200) % 2).astype(np.int64))
     model, x, weight = nn.Linear(4, 2), gg.randn(200, 4), gg.tensor(np.array([0.9, 0.1], np.float32))
     assert not found("class weights favour the frequent", model, lambda: F.cross_entropy(model(x), y, weight=weight))
+
+
+# --- passes that no backward pass uses ---
+
+
+@pytest.mark.parametrize("resting", [False, True])
+def test_validations_in_training_mode_are_told_with_gradients_too(resting: bool) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    optimizer = gg.optim.Adam(model.parameters(), lr=1e-2)
+    x, y = gg.randn(24, 4), gg.randint(0, 2, (24,))
+    with watch(model, optimizer, report=False, preset="full") as seen:
+        for step in range(16):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            if step % 4 == 3:
+                model.train(not resting)
+                for begin in range(0, 24, 8):
+                    model(x[begin : begin + 8])
+                model.train()
+    told = [one for one in seen.findings if one.rule == "training mode in evaluation"]
+    assert len(told) == (not resting)
+    assert all("test_of_models.py" in one.where and one.value == 12 for one in told)

@@ -20,7 +20,9 @@ SWITCHES = ("N", "n")
 _listeners: list[Callable[[str], None]] = []
 _loads: list[tuple[Module, str, int]] = []
 _taken: list[Load] = []
-_schedules: dict[int, tuple[Any, str, int]] = {}
+Schedule = Any
+"""A schedule of the rate, of either library."""
+_schedules: dict[int, tuple[Schedule, str, int]] = {}
 _replaced: list[tuple[Any, str, Any]] = []
 _MOST_LOADS = 24
 
@@ -107,7 +109,7 @@ def _loaded(module: Module, result: object) -> None:
         _taken.append(noted(module, where))
 
 
-def _scheduled(schedule: Any) -> None:
+def _scheduled(schedule: Schedule) -> None:
     """Count a step of a schedule; the first one is part of its making."""
     known = _schedules.get(id(schedule))
     if known is None:

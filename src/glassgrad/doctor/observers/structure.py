@@ -370,6 +370,25 @@ class Structure:
 
     def facts(self) -> Parts:
         """Return what was found."""
+        idle, columns = self._effects.found(self._model)
+        return replace(
+            self._facts(),
+            rows=self._alike_rows.found(),
+            layout=self._alike_rows.layout,
+            idle=idle,
+            columns=columns,
+            single=self._reached.alone(),
+            follows=() if self._copies is None else tuple(self._copies.follows(self._files)),
+            stale=() if self._copies is None else tuple(self._copies.stale(self._files)),
+            twin=self._copies is not None and self._copies.twin(),
+            anew=self._anew,
+            schedules=self._schedules,
+            remade=self._remade,
+            apart=self.apart.found(),
+        )
+
+    def _facts(self) -> Parts:
+        """Return what the parts of the model show, without inputs and copies."""
         trained = [parameter for _, parameter in self._named if library.trainable(parameter)]
         frozen = len(trained) < len(self._named)
         rounds = [part for part in self._order.split("S") if "C" in part and "B" in part]
@@ -414,7 +433,6 @@ class Structure:
             twice=self.tokens.twice > 1,
             sizes=tuple(self._drift.sizes),
             beside=self._drift.beside(),
-            stale=() if self._copies is None else tuple(self._copies.stale(self._files)),
             gains=self._gains,
             drawn_at=source_lines.drawing(self._files),
             unloaded=tuple(helpers.unloaded(self._model)),
@@ -427,17 +445,6 @@ class Structure:
             pretending=standing.pretending(self._model, self._files),
             fixed=tuple(name for name, _ in standing.fixed(self._model)),
             moving=tuple(name for name, passes in self._moved.items() if passes >= standing.LEAST // 4),
-            twin=self._copies is not None and self._copies.twin(),
-            rows=self._alike_rows.found(),
-            layout=self._alike_rows.layout,
-            idle=self._effects.found(self._model)[0],
-            columns=self._effects.found(self._model)[1],
-            single=self._reached.alone(),
-            follows=() if self._copies is None else tuple(self._copies.follows(self._files)),
-            anew=self._anew,
-            schedules=self._schedules,
-            remade=self._remade,
-            apart=self.apart.found(),
         )
 
     def _mixed(self) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.library import Array
-from glassgrad.doctor.rules.learnable import EVEN, FEW, HALF, in_words, known_of, still_falls
+from glassgrad.doctor.rules.learnable import EVEN, FEW, HALF, in_words, is_weighted, known_of, still_falls
 from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -72,8 +72,10 @@ def _shares(run: Run, kind: str) -> Array:
     known = [y for _, y in (run.examples if kind == "classes" else run.pairs)]
     if not known and kind == "classes":
         known = [labels.values for _, labels in run.labels if labels.values is not None]
-    counts = np.unique(np.concatenate([one.reshape(-1) for one in known]), return_counts=True)[1] if known else []
-    return np.asarray(counts, np.float64) / max(sum(counts), 1)
+    if not known:
+        return np.zeros(0)
+    counts = np.unique(np.concatenate([one.reshape(-1) for one in known]), return_counts=True)[1]
+    return np.asarray(counts / counts.sum(), np.float64)
 
 
 @warning(
@@ -117,7 +119,14 @@ def _few(run: Run) -> Iterator[Seen]:
 )
 def _slow(run: Run) -> Iterator[Seen]:
     """Find a model whose loss falls on and on, and that has learnt next to nothing of what the probe has."""
-    if run.calls.steps < LATE or run.parts.against or run.parts.strays or run.parts.twin or not run.parts.alone:
+    if (
+        run.calls.steps < LATE
+        or run.parts.against
+        or is_weighted(run)
+        or run.parts.strays
+        or run.parts.twin
+        or not run.parts.alone
+    ):
         return
     known = known_of(run)
     late = _late(run, known.kind) if known is not None else []

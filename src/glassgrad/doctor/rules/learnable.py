@@ -54,7 +54,7 @@ def _apart(run: Run) -> Iterator[Seen]:
         return
     last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
     where = run.calls.line("loss")
-    if _of_tokens(run):
+    if _of_tokens(run) or is_weighted(run):
         return  # places and order of tokens tell more than the probe sees
     if (known := _gathered(run.examples)) is not None:
         x, y = known
@@ -99,7 +99,7 @@ def _behind(run: Run) -> Iterator[Seen]:
         return
     known = known_of(run)
     moves = run.parts.strays or run.parts.twin or not run.parts.alone  # targets that a model makes change with it
-    if known is None or (known.kind == "numbers" and moves):
+    if known is None or (known.kind == "numbers" and moves) or is_weighted(run):
         return
     last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
     first = float(curve[: max(len(curve) // 20, 3), 1].mean())
@@ -124,6 +124,12 @@ def _behind(run: Run) -> Iterator[Seen]:
             f"features {known.told}: the inputs tell more than the model has learnt in {run.calls.steps} steps"
         )
         yield Seen(what, where, gained, threshold=HALF)
+
+
+def is_weighted(run: Run) -> bool:
+    """Tell whether a loss gives the classes weights, so that it asks for other answers than the likeliest."""
+    composed = run.graph is not None and any(op.name == "take_along_axis" for op in run.graph.losses())
+    return composed or any(labels.weights is not None for _, labels in run.labels)
 
 
 def still_falls(run: Run, known: Known) -> bool:

@@ -6,12 +6,11 @@ import inspect
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
 from glassgrad.doctor import library
-from glassgrad.doctor.library import Args, Array, Module
+from glassgrad.doctor.library import Args, Array, Module, Tensor
 from glassgrad.doctor.restoring.set_aside import aside
 
 FIRST, LATER, LOOKS = 12, 1.5, 2
@@ -60,12 +59,11 @@ class Effects:
         """Return the names of the arguments and the columns on which all looks agree; nothing after a single one."""
         if self._looks < LOOKS:
             return (), ()
-        forward = getattr(model, "forward", model)
-        names = [name for name, one in inspect.signature(forward).parameters.items() if one.kind in _BY_PLACE]
+        names = [name for name, one in inspect.signature(model.forward).parameters.items() if one.kind in _BY_PLACE]
         return tuple(names[at] if at < len(names) else str(at) for at in self.idle), self.columns
 
 
-def _rows_of(arg: Any) -> Array | None:
+def _rows_of(arg: Tensor) -> Array | None:
     array = library.numbers(arg) if library.is_tensor(arg) else None
     return array if array is not None and array.ndim else None
 
@@ -108,7 +106,7 @@ def _without_effect(model: Module, args: Args, changes: dict[int, Array]) -> Ite
 def _run(model: Module, args: Args, *, training: bool) -> Outputs | None:
     """Return copies of all outputs of a call with the same random numbers; None if they are not tensors alone."""
     torch = any(library.is_torch(one) for one in args)
-    found: list[Any] = []
+    found: list[Tensor | None] = []
     with suppress(Exception), aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
         model.train(training)  # a call may fail: lengths, say, have to be in order
         found = list(_every(model(*args)))
@@ -120,7 +118,7 @@ def _run(model: Module, args: Args, *, training: bool) -> Outputs | None:
     )
 
 
-def _every(value: Any) -> Iterator[Any]:
+def _every(value: Tensor) -> Iterator[Tensor | None]:
     """Yield the tensors in tuples, lists and dictionaries, and None for anything else."""
     if library.is_tensor(value):
         yield value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any
 
 from glassgrad.doctor import library
 from glassgrad.doctor.library import Module, Optimizer, Tensor
@@ -47,7 +46,7 @@ def _variables(frame: FrameType) -> Iterator[tuple[int, str]]:
 
 
 def _of_torch(named: dict[str, Tensor]) -> Module:
-    torch: Any = sys.modules["torch"]
+    torch: Module = sys.modules["torch"]
     kind = type("Tensors", (torch.nn.Module,), {"called": False})
     made = kind()
     made._parameters.update({name.replace(".", "_"): one for name, one in named.items()})
@@ -60,10 +59,10 @@ def _of_ours(named: dict[str, Tensor]) -> Module:
     class Tensors(Base):
         called = False
 
-        def named_parameters(self, *_given: object, **_options: object) -> Any:
+        def named_parameters(self, *_given: object, **_options: object) -> Iterator[tuple[str, Tensor]]:
             yield from named.items()
 
-        def parameters(self, *_given: object, **_options: object) -> Any:
+        def parameters(self, *_given: object, **_options: object) -> Iterator[Tensor]:
             yield from named.values()
 
     return Tensors()

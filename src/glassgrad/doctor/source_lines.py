@@ -251,6 +251,16 @@ def updating(files: Iterable[str]) -> str:
     return _first(files, changes)
 
 
+def remapping(files: Iterable[str]) -> str:
+    """Return the first line that writes numbers where it compares them: `label[label == 1] = 2`; empty if none does."""
+
+    def writes(node: ast.AST) -> bool:
+        places = [one.slice for one in _targets(node) if isinstance(one, ast.Subscript)]
+        return any(isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq) for one in places)
+
+    return _first(files, writes)
+
+
 def between(name: str, above: str, below: str, files: Iterable[str]) -> str:
     """Return the line that calls a method between two others such as "train.py:12"; empty if none does."""
     (file, _, first), (other, _, last) = above.rpartition(":"), below.rpartition(":")

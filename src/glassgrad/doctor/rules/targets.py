@@ -214,7 +214,9 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
     if all(len(one) == 1 and one[0] == values[0][0] for one in values) and all(one.distinct == 1 for one in known):
         count = sum(labels.count for labels in known)
         what = f"all {count:,} labels of {len(known)} sampled steps are {int(values[0][0])}: there is nothing to tell"
-        yield Seen(what, run.calls.line("loss"), 1.0)
+        written = source_lines.remapping(run.parts.files)
+        what += f"; {written} writes class numbers where it compares them" if written else ""
+        yield Seen(what, written or run.calls.line("loss"), 1.0)
 
 
 @error(

@@ -23,11 +23,16 @@ from glassgrad.doctor.rules.rule import (
     warning,
 )
 from glassgrad.doctor.rules.setup import ADAPTIVE, OWN_RATE
+from glassgrad.doctor.rules.targets import has_several
 from glassgrad.doctor.run import Run
 
 VANISHED, AT_FIRST = 4e-4, 1e-4
 """‖gradient‖ / ‖weights‖ of one matrix relative to that of a later one, as the median of the samples, and in the first
 sample: Adam and similar optimizers may restore the gradient, at the price of the steps until then."""
+PASSED = 1e-2
+"""The same quotient of a layer before the lowest, from which the gradient has passed the lowest by."""
+TABLES = 10.0
+"""How much larger the ratio of the gradients themselves may be: a table of deviation 1 is no sign of small ones."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 HUGE = 1e5
@@ -53,6 +58,8 @@ OPPOSITE = -0.75
 TOO_FAR = 3.0
 """The length of an update relative to the distance to the minimum along it; full batches settle at 2
 (Cohen et al. 2021)."""
+SINGLE = 4
+"""The number of examples in a step, below which their loss is what it is by chance."""
 ROUNDING = 1e-6
 """A gradient relative to all gradients together: a smaller one consists of rounding errors."""
 _FLAT = words("sign sgn round floor ceil trunc heaviside")
@@ -69,6 +76,17 @@ def _sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen
     return applied
 
 
+def is_of_few(data: MonitorData | None, least: int = SINGLE) -> bool:
+    """Tell whether a step sees fewer examples than `least`: losses and gradients of two steps have little in common.
+
+    Example:
+        >>> is_of_few(None)
+        False
+    """
+    sizes = np.zeros(0) if data is None else data.batch[np.isfinite(data.batch)]
+    return sizes.size > 0 and float(np.median(sizes)) < least
+
+
 # --- gradients ---
 
 
@@ -77,6 +95,12 @@ def _ratios(data: MonitorData) -> tuple[list[int], Array]:
     places = [at for at, axes in enumerate(data.dims) if axes > 1]
     with np.errstate(all="ignore"):
         return places, data.gradient_norm[:, places] / data.parameter_norm[:, places]
+
+
+def _is_beside(data: MonitorData, one: int, other: int) -> bool:
+    """Tell whether two parameters belong to one layer."""
+    mine, its = (data.parameters[at].rpartition(".")[0] for at in (one, other))
+    return one != other and mine == its != ""
 
 
 def _middle(values: Array) -> Array:
@@ -103,7 +127,10 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
         high = max((at for at in known if at >= low), key=lambda at: middle[at])
         share = float(middle[low] / middle[high])
         by_size = _middle(data.gradient_norm[: len(part), places])  # small weights make the quotient of a layer large
-        if share < threshold and (not when or by_size[low] < threshold * by_size[high]):
+        reached = [at for at in known if _is_beside(data, places[at], places[low])]
+        if any(middle[at] > threshold * middle[high] for at in reached) or any(middle[:low] > PASSED * middle[high]):
+            continue  # it arrives there and before: a deviation beside weights, or a branch with a small scale
+        if share < threshold and by_size[low] < (1 if when else TABLES) * threshold * by_size[high]:
             yield Seen(
                 f"the gradient relative to the weights is {middle[low]:.1e} for {data.parameters[places[low]]}{when}, "
                 f"and {middle[high]:.1e} for {data.parameters[places[high]]}{drawn}",
@@ -176,7 +203,7 @@ def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
     if any(_reaches_too_far.look(run)):
         return
     known = _settled(data.steps, data.gradient_cosine)
-    if known.sum() < 6:
+    if known.sum() < 6 or is_of_few(data):
         return
     middle = float(np.median(data.gradient_cosine[known]))
     if middle < OPPOSITE:
@@ -236,11 +263,11 @@ def _update_shares(data: MonitorData) -> Array:
     return np.where(np.isfinite(data.update_norm[:, places]).any(axis=1), share, np.nan)
 
 
-def _growth(data: MonitorData) -> float:
+def _growth(run: Run, data: MonitorData) -> float:
     """Return the factor by which the matrices grew in the first steps, NaN unless all of these were sampled."""
     if len(data) < FIRST or data.steps[FIRST - 1] != FIRST - 1:
         return math.nan
-    places = [at for at, axes in enumerate(data.dims) if axes > 1]
+    places = [at for at, axes in enumerate(data.dims) if axes > 1 and data.parameters[at] not in run.parts.slight]
     sizes = np.nansum(np.square(data.parameter_norm[:FIRST, places]), axis=1)
     return math.sqrt(sizes[-1] / sizes[0]) if sizes[0] > 0 else math.nan
 
@@ -288,7 +315,7 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
             remedy="optimizer.param_groups[0]['lr'] /= 10",
             threshold=FAST,
         )
-    elif (grown := _growth(data)) > GROWN:
+    elif (grown := _growth(run, data)) > GROWN:
         yield Seen(
             f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as at the start",
             run.setup.built,
@@ -435,7 +462,7 @@ def _saturated(run: Run, data: MonitorData) -> Iterator[Seen]:
 def _unshuffled(run: Run) -> Iterator[Seen]:
     # Labels that are all different are indices of positions, as in contrastive losses.
     known = [labels for _, labels in run.labels if labels.count >= 16 and 2 * labels.distinct <= labels.count]
-    if len(known) < 3 or not all(labels.ordered for labels in known):
+    if len(known) < 3 or not all(labels.ordered for labels in known) or has_several(run.graph):
         return
     if all(np.array_equal(labels.values, known[0].values) for labels in known) and known[0].distinct > 1:
         return  # all the data in each step

@@ -345,9 +345,10 @@ def optimizes(program: Program, call: ast.Call) -> bool:
 def repeats(program: Program, call: ast.Call) -> bool:
     """Tell whether a call is made several times with the same arguments and without training, as to see its spread."""
     for one in program.outward(call):
-        comprehended = isinstance(one, ast.ListComp | ast.GeneratorExp)
-        targets = [part.target for part in one.generators] if comprehended else []
-        if isinstance(one, ast.For):
+        targets: list[ast.expr] = []
+        if isinstance(one, ast.ListComp | ast.GeneratorExp):
+            targets = [part.target for part in one.generators]
+        elif isinstance(one, ast.For):
             trains = any(isinstance(part, ast.Attribute) and part.attr == "backward" for part in ast.walk(one))
             targets = [] if trains else [one.target]
         if targets:

@@ -150,8 +150,7 @@ def _rises(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
     if run.parts.against or _is_signed(run.graph) or _moves(run):
         return  # the loss of one of two players falls as the other's rises
-    bootstraps = run.parts.twin and bool(run.parts.scales)  # the values of a copy grow, and the error with them
-    apart = not run.parts.alone or bootstraps  # several optimizers: often players, or an actor and its critic
+    apart = not run.parts.alone or _bootstraps(run)  # several optimizers: often players, or an actor and its critic
     if len(curve) < 5 or curve[:, 1].min() < 0:  # a ratio of losses with different signs has no meaning
         return
     leap = float(curve[1:10, 1].max())
@@ -203,6 +202,11 @@ def _flat(run: Run) -> Iterator[Seen]:
         judged = run.parts.alone and not run.parts.twin and not falls and not learnable.tells_little(run, last)
         milder = "" if judged else "info"
         yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]), severity=milder)
+
+
+def _bootstraps(run: Run) -> bool:
+    """Tell whether the targets come from a copy of the model, as in Q-learning: they grow, and the error with them."""
+    return run.parts.twin and (bool(run.parts.scales) or run.parts.strays)
 
 
 def _moves(run: Run) -> bool:
@@ -257,7 +261,8 @@ def _spikes(run: Run) -> Iterator[Seen]:
     growth = _growth_before(run.data, step)
     told = f"; the updates had grown {growth:.1f} times before it" if growth > GROWN else ""
     what = f"the loss jumps to {value:.4g} at step {step}{told}"
-    often = len(found) > 2 and (growth > GROWN or not is_of_few(run.data, BATCH))  # one odd example makes a small batch
+    # One odd example makes the loss of a small batch jump, and a change of the copy that of a bootstrapped one.
+    often = len(found) > 2 and not _bootstraps(run) and (growth > GROWN or not is_of_few(run.data, BATCH))
     yield Seen(what, run.calls.line("loss"), value, tuple(found[:6]), severity="warning" if often else "info")
 
 

@@ -53,6 +53,8 @@ GROWN, FIRST = 1.4, 4
 CLIPPED = 0.95
 DIVERGED = 100.0
 """The growth of a loss before it is not finite, which no single bad example makes."""
+FALLS = 0.1
+"""The share of the fall of a loss in the second half of a run, from which it goes on."""
 OPPOSITE = -0.75
 """The median cosine of successive gradients: RMSprop reaches -0.6 in healthy runs."""
 TOO_FAR = 3.0
@@ -211,7 +213,18 @@ def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
             f"the gradient of a step points against that of the step before (cosine {middle:.2f}): the weights jump "
             "back and forth across a valley"
         )
-        yield Seen(what, "", middle, pairs(data.steps[known], data.gradient_cosine[known]))
+        milder = "info" if _falls_on(run) else ""  # as full batches do at the edge of stability, and learn
+        yield Seen(what, "", middle, pairs(data.steps[known], data.gradient_cosine[known]), severity=milder)
+
+
+def _falls_on(run: Run) -> bool:
+    """Tell whether the loss still falls in the second half of a run."""
+    curve = run.losses[np.isfinite(run.losses[:, 1]), 1] if len(run.losses) else np.zeros(0)
+    quarter = len(curve) // 4
+    if quarter < EARLY:
+        return False
+    first, second, last = (float(np.median(curve[at : at + quarter])) for at in (0, quarter, len(curve) - quarter))
+    return second - last > FALLS * abs(first - last)
 
 
 @info(

@@ -119,6 +119,8 @@ def _middle(values: Array) -> Array:
 def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
     drawn = f"; weights are drawn at {run.parts.drawn_at}" if run.parts.drawn_at else ""
+    slight = [at for at, place in enumerate(places) if data.parameters[place] in run.parts.slight]
+    small = slight if 2 * len(slight) < len(places) else []  # the quotient of few that begin at 0 is large by that
     parts = [(ratios, VANISHED, "")] if len(data) >= ENOUGH else []
     for part, threshold, when in [*parts, (ratios[:1], AT_FIRST, " in the first step")]:
         middle = _middle(part)
@@ -126,7 +128,7 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
         if len(known) < 4:
             return
         low = min(known, key=lambda at: middle[at])
-        high = max((at for at in known if at >= low), key=lambda at: middle[at])
+        high = max((at for at in known if at >= low and at not in small), key=lambda at: middle[at], default=low)
         share = float(middle[low] / middle[high])
         by_size = _middle(data.gradient_norm[: len(part), places])  # small weights make the quotient of a layer large
         reached = [at for at in known if _is_beside(data, places[at], places[low])]

@@ -114,7 +114,7 @@ def tells_little(run: Run, last: float) -> bool:
         False
     """
     known = None if _of_tokens(run) else _gathered(run.examples) or _gathered(run.pairs)
-    told = _known(run) if known is not None else None
+    told = known_of(run) if known is not None else None
     if known is None or told is None or not NEAR * told.nothing < last < told.nothing / NEAR:
         return False
     x, y = known

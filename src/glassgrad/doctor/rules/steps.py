@@ -360,7 +360,7 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
     names = [
         name
         for at, name in enumerate(data.parameters)
-        if name not in (*run.setup.not_given, *run.setup.elsewhere, *run.setup.frozen)
+        if name not in {*run.setup.not_given, *run.setup.elsewhere, *run.setup.frozen, *run.parts.thawed}
         and still[rate, at].sum() > 2
         and still[rate, at].all()
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Callable
 
 from glassgrad.doctor.library import Tensor
 from glassgrad.doctor.run import Calls, Site
@@ -15,7 +15,7 @@ class Draws:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._last: tuple[int, Site] | None = None
-        self._entered: Any = None
+        self._entered: Callable[[], object] = lambda: None
 
     def look(self, entering: Tensor) -> None:
         """Look at the inputs of a pass without gradients."""

@@ -26,7 +26,6 @@ OPEN = {
     ("nll_loss without log_softmax", "ours"): "not named in some runs; the cause is not known",
     ("labels sorted alone", "torch"): "in some runs a loss that does not fall is told instead",
     ("a batch's labels shifted by one", "torch"): "not named in some runs; the probe has few samples there",
-    ("a branch that begins at zero", "torch"): "the older rule of vanishing gradients raises an alarm",
     (
         "schedule stepped for each batch",
         "torch",

@@ -141,6 +141,7 @@ class Parts:
         sizes: (step, deviation) of the inputs.
         beside: (mean, deviation) of the inputs in training, and of those in passes without gradients.
         gains: (matrix, its deviation times the root of the number of its inputs) when training begins.
+        slight: matrices that begin nearly at 0, as those of word2vec do: they grow by any factor in a healthy run.
         drawn_at: the user's line that draws weights.
         unloaded: (the user's line, number of weights) of loads of which no name fitted.
         pads: (embedding, index) of an embedding whose padding index comes among the others; `pads_at`: the line that
@@ -205,6 +206,7 @@ class Parts:
     sizes: tuple[tuple[int, float], ...] = ()
     beside: tuple[tuple[float, float], tuple[float, float]] | None = None
     gains: tuple[tuple[str, float], ...] = ()
+    slight: tuple[str, ...] = ()
     drawn_at: str = ""
     unloaded: tuple[tuple[str, int], ...] = ()
     pads: tuple[str, int] | None = None

@@ -50,6 +50,7 @@ class Calls:
         failure: the error that the loop raised, in words.
         hidden: whether steps were taken but none was reported.
         lines: the user's lines of calls that are none, such as the "step" of a loop that changes its tensors itself.
+        followed: whether another optimizer of the same model was made after the first steps; its steps are not seen.
     """
 
     steps: int = 0
@@ -65,6 +66,7 @@ class Calls:
     failure: str = ""
     hidden: bool = False
     lines: dict[str, str] = field(default_factory=dict)
+    followed: bool = False
 
     def line(self, call: str) -> str:
         """Return the user's line of the first "forward", "backward" or "step"."""

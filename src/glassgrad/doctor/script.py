@@ -112,7 +112,10 @@ def _begin(
     told(optimizer)
     held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     model = _owner(held) or model_of(optimizer, provenance.user_frame())
-    if model is None or any(watch.model is model for watch in watches):
+    known = next((watch for watch in watches if watch.model is model), None)
+    if known is not None:
+        known.heard.followed |= known.calls.steps > 0
+    if model is None or known is not None:
         return
     watch = kind(model, optimizer, preset=preset, report=False, nan=nan)
     watch.__enter__()

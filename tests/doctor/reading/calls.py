@@ -191,6 +191,19 @@ for epoch in range(9):
     ),
     Case(
         "parameters without an optimizer",
+        _MODEL + "model[3] = nn.Linear(8, 10)  #!\n" + LOOP,
+        (("8, 10)\n", "8, 10)\nlast = torch.optim.SGD(model[3].parameters(), lr=0.1)\n"),),
+    ),
+    Case(
+        "parameters without an optimizer",
+        "def fit(net):\n    return torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        + _MODEL
+        + "model[3] = nn.Linear(8, 10)  #!\n"
+        + LOOP,
+        (("8, 10)\n", "8, 10)\nfit(model)\n"),),
+    ),
+    Case(
+        "parameters without an optimizer",
         _MODEL + "model = nn.Sequential(nn.Linear(4, 3))  #!\n" + LOOP,
         (("\nmodel = nn.Sequential(nn.Linear(4, 3))", "\nmodel = nn.Sequential(model, nn.Softplus())"),),
     ),
@@ -213,6 +226,16 @@ with torch.no_grad():
     right = model(x).argmax(1) == y  #!
 """,
         (("with torch", "model.eval()\nwith torch"),),
+    ),
+    Case(
+        "training mode in evaluation",
+        _MODEL + LOOP + "with torch.no_grad():\n    drawn = torch.stack([model(x)])  #!\n",
+        (("[model(x)]", "[model(x) for _ in range(9)]"),),
+    ),
+    Case(
+        "training mode in evaluation",
+        _MODEL + LOOP + "with torch.no_grad():\n    for each in x:\n        print(model(each))  #!\n",
+        (("model(each)", "model(x)"),),
     ),
     Case(
         "gradients in evaluation",

@@ -139,6 +139,11 @@ loss = ((prediction - y) ** 2).mean()  #!
         (("dim=0", "dim=1"),),
     ),
     Case(
+        "softmax over the batch",
+        _CLASS.format("x") + "p = torch.softmax(model(x), dim=0)  #!\n",
+        (("dim=0)\n", "dim=0)\npooled = (p * x).sum(0)\n"),),
+    ),
+    Case(
         "softmax over the batch", _CLASS.format("x") + "p = torch.softmax(model(x), dim=0)  #!\n", (("dim=0", "dim=1"),)
     ),
     Case(

@@ -11,6 +11,7 @@ from glassgrad.doctor.reading.table import OF_COMMENTS, RULES
 from tests.doctor.reading import CASES
 from tests.doctor.reading.case import HEADS
 from tests.doctor.world import PROGRAMS, known, missed, variants
+from tests.doctor.world.practices import PRACTICES
 from tests.doctor.world.unusual import UNUSUAL
 
 BOTH = [(case, library) for case in CASES for library in HEADS if case.only in {"", library}]
@@ -67,7 +68,8 @@ def test_the_healthy_programs_from_the_world_are_silent(library: str) -> None:
 
 
 def test_unusual_trainings_are_silent() -> None:
-    assert {name: told for name, text in UNUSUAL.items() if (told := found(HEADS["torch"] + text))} == {}
+    trainings = UNUSUAL | PRACTICES
+    assert {name: told for name, text in trainings.items() if (told := found(HEADS["torch"] + text))} == {}
 
 
 def test_a_script_of_other_libraries_is_not_judged() -> None:

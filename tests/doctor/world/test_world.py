@@ -12,6 +12,7 @@ from glassgrad.doctor.reports.wording import lines
 from glassgrad.doctor.rules import ranked
 from glassgrad.doctor.rules.causes import EXPLAINS
 from tests.doctor.world import FAULTS, PROGRAMS, found_in, judged
+from tests.doctor.world.practices import PRACTICES
 from tests.doctor.world.program import HEADS, Program
 from tests.doctor.world.unusual import UNUSUAL
 
@@ -25,7 +26,6 @@ OPEN = {
     ("nll_loss without log_softmax", "ours"): "not named in some runs; the cause is not known",
     ("labels sorted alone", "torch"): "in some runs a loss that does not fall is told instead",
     ("a batch's labels shifted by one", "torch"): "not named in some runs; the probe has few samples there",
-    ("a branch that begins at zero", "torch"): "the older rule of vanishing gradients raises an alarm",
     (
         "schedule stepped for each batch",
         "torch",
@@ -144,3 +144,17 @@ def test_an_unusual_training_raises_no_alarm(
     allow_open(request, name, library)
     found = found_in(HEADS[library] + UNUSUAL[name].lstrip("\n"), tmp_path)
     assert [str(one) for one in found if one.severity != "info"] == []
+
+
+QUICK = ("tables that begin near 0", "labels of an earlier call", "branches of a small scale")
+"""Those of `PRACTICES` that run in each library; `make test-slow` runs all."""
+
+
+@pytest.mark.parametrize("library", ["ours", pytest.param("torch", marks=WITH_TORCH)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PRACTICES]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_usual_practice_raises_no_alarm(name: str, library: str, tmp_path: Path) -> None:
+    text = HEADS[library] + PRACTICES[name].lstrip("\n")
+    assert [str(one) for one in found_in(text, tmp_path) if one.severity != "info"] == []

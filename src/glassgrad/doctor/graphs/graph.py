@@ -60,9 +60,9 @@ _SYNONYMS = {
 _NAMES = {other: name for name, others in _SYNONYMS.items() for other in others.split()}
 
 VIEWS = words(
-    "alias astype broadcast_to chunk clone contiguous double expand flatten float getitem index_select movedim permute "
-    "pick ravel reshape select squeeze squeeze_ swapaxes t take take_along_axis to transpose type unbind unflatten "
-    "unsqueeze view"
+    "alias astype broadcast_tensors broadcast_to chunk clone contiguous double expand flatten float getitem "
+    "index_select movedim permute pick ravel reshape select squeeze squeeze_ swapaxes t take take_along_axis to "
+    "transpose type unbind unflatten unsqueeze view"
 )
 """Ops that return their operand's numbers unchanged."""
 
@@ -173,8 +173,16 @@ class Graph:
     def made_by(self, number: int) -> Op | None:
         """Return the op that computed the result of op `number`: itself, or the op behind the views."""
         while number >= 0 and self.ops[number].name in VIEWS:
-            number = self.ops[number].parents[0] if self.ops[number].parents else CONSTANT
+            tracked = [parent for parent in self.ops[number].parents if parent >= 0]
+            if self.ops[number].name == "broadcast_tensors" and len(tracked) > 1:
+                break  # it has several results
+            number = tracked[0] if tracked else CONSTANT
         return self.ops[number] if number >= 0 else None
+
+    def normalises(self, op: Op) -> bool:
+        """Tell whether an op subtracts a logsumexp, as log_softmax does; distributions do it by themselves."""
+        below = self.made_by(op.parents[1]) if op.name == "subtract" and len(op.parents) > 1 else None
+        return below is not None and below.name == "logsumexp"
 
     @cached_property
     def last_parameter(self) -> int:

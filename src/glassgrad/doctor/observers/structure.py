@@ -17,11 +17,12 @@ from glassgrad.doctor.graphs.graph import COMPARES, KEPT, Constant, Graph, Label
 from glassgrad.doctor.library import Args, Array, Module, Optimizer, Tensor
 from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.observers.copies import Copies
-from glassgrad.doctor.observers.entering import Alike, Drift, Effects, Held, Mixing, Modes, of_training
+from glassgrad.doctor.observers.entering import Alike, Draws, Drift, Effects, Held, Mixing, Modes, of_training
 from glassgrad.doctor.observers.entering.mixing import in_sequence_order
 from glassgrad.doctor.observers.forward_watch import Looker
 from glassgrad.doctor.observers.models import standing
 from glassgrad.doctor.observers.models.apart import Apart
+from glassgrad.doctor.observers.models.beginnings import gains, slight
 from glassgrad.doctor.observers.models.loads import drawn_anew
 from glassgrad.doctor.observers.models.reached import Reached
 from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, remade, told, where_put
@@ -80,6 +81,9 @@ class Structure:
         self._remade: tuple[int, str] = 0, ""
         self._schedules: tuple[Scheduled, ...] = ()
         self._gains: tuple[tuple[str, float], ...] = ()
+        self._slight: tuple[str, ...] = ()
+        self._forwards = 0
+        self._draws = Draws(calls)
         self._args: Args = ()
         self._against, self._seeds, self._asking, self._told = False, 0, False, 0
         self._bad: tuple[str, str] | None = None
@@ -142,6 +146,7 @@ class Structure:
         numbers = library.numbers(library.first_tensor(output))
         entering = library.numbers(library.first_tensor(args))
         self._inputs, self._args, self._whole = None, () if named else args, entering
+        self._forwards += 1
         self._output, self._tokens_entered = numbers, None
         if entering is not None:
             self._rows.train(entering)
@@ -165,6 +170,9 @@ class Structure:
             self._looks += 1
             self._look_for_targets()
         self._passes += 1
+        if self._forwards > 1:
+            self._inputs = None  # the targets may be those of an earlier call
+        self._forwards = 0
         if self._passes <= _PASSES:
             self._thrown += self._pending and not any(_has_gradient(one) for one in self._held)
         self._note("B")
@@ -187,9 +195,11 @@ class Structure:
 
     def held(self, args: Args, output: Tensor) -> None:
         """Look at the inputs of a pass without gradients, and at its targets."""
-        entering = library.numbers(library.first_tensor(args))
+        first = library.first_tensor(args)
+        entering = library.numbers(first)
         if entering is None or self._asking or not self._calls.steps:
             return
+        self._draws.look(first)
         self._calls.sites.setdefault("held", here())
         self._rows.held(entering)
         self._drift.held(entering)
@@ -329,8 +339,7 @@ class Structure:
         made = names and (source_lines.making_constants(self._files) or source_lines.named(names[0], self._files))
         self._alike = names, made or ""
         if getattr(self._model, "called", True):  # the axes of plain tensors are unknown
-            looked_up = _looked_up(self._model)
-            self._gains = tuple((name, _gain(value)) for name, value in matrices if name not in looked_up)
+            self._gains, self._slight = gains(self._model, matrices), slight(self._model, matrices)
 
     def _look_for_strays(self, loss: Tensor) -> None:
         if loss is None:
@@ -434,6 +443,7 @@ class Structure:
             sizes=tuple(self._drift.sizes),
             beside=self._drift.beside(),
             gains=self._gains,
+            slight=self._slight,
             drawn_at=source_lines.drawing(self._files),
             unloaded=tuple(helpers.unloaded(self._model)),
             pads=self.tokens.pads(),
@@ -457,19 +467,6 @@ def _scheduled(known: tuple[Any, str, int]) -> Scheduled:
     one, where, steps = known
     period = getattr(one, "T_max", 0)
     return Scheduled(type(one).__name__, where, steps, int(period) if isinstance(period, int | float) else 0)
-
-
-def _looked_up(model: Module) -> frozenset[str]:
-    """Return the names of the weights of embeddings, which are looked up and not multiplied."""
-    found = (name for name, module in model.named_modules() if "Embedding" in type(module).__name__)
-    return frozenset(f"{name}.weight" if name else "weight" for name in found)
-
-
-def _gain(array: Array) -> float:
-    """Return the deviation of a matrix times the root of the number of its inputs, from some of its numbers."""
-    flat = array.reshape(-1)
-    some = flat[:: max(1, flat.size >> 14)]
-    return float(some.std()) * math.sqrt(array[0].size)
 
 
 def _alike(array: Array) -> bool:

@@ -159,6 +159,8 @@ class Tokens:
             before, after = run(entering.copy()), run(changed)
         if before is None or after is None or before.size % entering.size or before.shape != after.shape:
             return
+        if before.ndim == 3 and before.shape[1] != entering.shape[1] == before.shape[2]:  # classes before places
+            before, after = before.swapaxes(1, 2), after.swapaxes(1, 2)
         one, other = (each.reshape(*entering.shape, -1)[:, :middle] for each in (before, after))
         changes = bool(np.abs(one - other).max() > _FAR * max(float(np.abs(one).max()), 1e-30))
         self.leaks = changes and not self._same_place

@@ -335,6 +335,28 @@ def inside(program: Program, node: ast.AST, name: str) -> bool:
     return any(isinstance(one, FUNCTIONS) and one.name == name for one in program.outward(node))
 
 
+def optimizes(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call makes an optimizer, or calls a function of the script that makes one."""
+    function = program.functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
+    within = [one for one in ast.walk(function) if isinstance(one, ast.Call)] if function is not None else []
+    return any(program.names.full(one.func).startswith("torch.optim.") for one in (call, *within))
+
+
+def repeats(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call is made several times with the same arguments and without training, as to see its spread."""
+    for one in program.outward(call):
+        targets: list[ast.expr] = []
+        if isinstance(one, ast.ListComp | ast.GeneratorExp):
+            targets = [part.target for part in one.generators]
+        elif isinstance(one, ast.For):
+            trains = any(isinstance(part, ast.Attribute) and part.attr == "backward" for part in ast.walk(one))
+            targets = [] if trains else [one.target]
+        if targets:
+            names = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            return not any(mentions(call, name) for name in names)
+    return False
+
+
 def mentions(node: ast.AST, name: str) -> bool:
     """Tell whether an expression uses a variable."""
     return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))

@@ -32,6 +32,9 @@ WELL, KNOWN = 0.85, 3
 """The score late in a run from which it has learnt, and the number of scores that tell."""
 STILL = 0.01
 """The fall in the last quarter of a run, relative to such a guess, from which the loss still falls."""
+SINGLE, SHUFFLED, FAINT = 256, 99, 0.05
+"""The most inputs that are looked at one by one, the number of permutations, of which the best is surpassed by chance
+in one of a hundred cases, and the share of what is to be learnt that counts as little."""
 CLOSE, COLUMNS = 1e-5, 512
 """The relative difference up to which a column is the target itself, and the most columns."""
 VOCABULARY = 64
@@ -62,7 +65,7 @@ def _apart(run: Run) -> Iterator[Seen]:
         nothing = float(-(shares * np.log(shares)).sum())
         if len(shares) > 1 and shares.max() < RARE and NEAR * nothing < last < 1.5 * nothing:
             found, by_chance, spread = probe(x, y)
-            if (found - by_chance) / spread < DEVIATIONS:
+            if (found - by_chance) / spread < DEVIATIONS and not _is_tied(x, _hot(y)):
                 what = (
                     f"the loss stays at {last:.3g}, as for a guess that knows only class frequencies ({nothing:.3g}), "
                     f"and a probe trained on {len(y):,} of the examples gets {found:.0%} of the classes right, with "
@@ -78,13 +81,45 @@ def _apart(run: Run) -> Iterator[Seen]:
         nothing = float(entropy or y.var(0).mean())
         if nothing > 0 and NEAR * nothing < last < 1.5 * nothing:
             found, by_chance, spread = probe_of_numbers(x, y)
-            if (found - by_chance) / spread < DEVIATIONS:
+            if (found - by_chance) / spread < DEVIATIONS and not _is_tied(x, y):
                 what = (
                     f"the loss stays at {last:.3g}, as for a guess that knows only the mean ({nothing:.3g}), and a "
                     f"probe trained on {len(y):,} of the examples explains no more of them than of permuted targets: "
                     "the inputs say nothing about the targets"
                 )
                 yield Seen(what, where, (found - by_chance) / spread)
+
+
+def _is_tied(x: Array, y: Array) -> bool:
+    """Tell whether an input by itself goes with a target, more than any goes with permuted ones.
+
+    The probe, with its many features, misses the weak ties of noisy data, such as those of daily prices.
+    """
+    rng = np.random.default_rng(2)
+    x = x[:, :: max(1, x.shape[1] // SINGLE)]
+    x, y = ((one - one.mean(0)) / (one.std(0) + 1e-8) for one in (x, y))
+    strongest = [float(np.abs(x.T @ y[rng.permutation(len(y))]).max()) for _ in range(SHUFFLED)]
+    return float(np.abs(x.T @ y).max()) > max(strongest)
+
+
+def tells_little(run: Run, last: float) -> bool:
+    """Tell whether a loss is that of a guess without inputs, and these tell little more, though something.
+
+    Args:
+        run: a run whose sampled examples are known.
+        last: its loss at the end.
+
+    Example:
+        >>> tells_little(Run(), 0.7)
+        False
+    """
+    known = None if _of_tokens(run) else _gathered(run.examples) or _gathered(run.pairs)
+    told = known_of(run) if known is not None else None
+    if known is None or told is None or not NEAR * told.nothing < last < told.nothing / NEAR:
+        return False
+    x, y = known
+    targets = _hot(y) if told.kind == "classes" else y.reshape(len(y), -1)[:, :_OUTPUTS].astype(np.float64)
+    return told.share < FAINT and _is_tied(x, targets)
 
 
 @warning(
@@ -351,14 +386,19 @@ def probe(x: Array, y: Array) -> tuple[float, float, float]:
         >>> bool(found > 0.9), bool(by_chance < 0.6)
         (True, True)
     """
-    numbers = np.unique(y, return_inverse=True)[1]
-    hot = np.eye(int(numbers.max()) + 1)[numbers]
+    hot = _hot(y)
 
     def right(guess: Array, wanted: Array) -> float:
         return float(np.mean(guess.argmax(1) == wanted.argmax(1)))
 
     found, by_chance, spread = _judged(x, hot, right)
     return found, by_chance, max(spread, float(np.sqrt(by_chance * (1 - by_chance) / len(y))), 1e-6)
+
+
+def _hot(y: Array) -> Array:
+    """Return class numbers as rows of zeros and one 1."""
+    numbers = np.unique(y, return_inverse=True)[1]
+    return np.eye(int(numbers.max()) + 1)[numbers]
 
 
 def probe_of_numbers(x: Array, y: Array) -> tuple[float, float, float]:

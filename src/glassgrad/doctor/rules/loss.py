@@ -10,7 +10,10 @@ import numpy as np
 from glassgrad.doctor.graphs.graph import LEAF, Graph
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.record import MonitorData
+from glassgrad.doctor.rules import learnable
 from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warning
+from glassgrad.doctor.rules.steps import is_of_few
+from glassgrad.doctor.rules.targets import has_several
 from glassgrad.doctor.run import Run
 
 WORSE, EMBEDDED = 1.3, 1.5
@@ -20,7 +23,11 @@ EXCESS = 0.5
 """The least excess over log K: with few classes, the first steps make up for less."""
 REACH = 4.0
 """The largest output at first, below which a loss above that of a guess is none of large outputs."""
-RISEN, LEAP, SPIKE, FEW = 1.5, 5.0, 3.0, 4
+RISEN, LEAP, SPIKE = 1.5, 5.0, 3.0
+GROWN, BATCH = 1.5, 16
+"""The growth of updates before a jump of the loss, and the batch below which one odd example makes the loss jump."""
+FALLS = 0.6
+"""The loss at the end relative to its highest level, from which it falls, though it rose before: terms come up late."""
 MOVED = 1.4
 """The ratio of sizes of targets or batches, from which they are not drawn from one data set."""
 MOSTLY = 0.9
@@ -100,7 +107,7 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
     curve = run.losses
     if not run.labels or not len(curve) or run.labels[0][1].classes < 2:
         return
-    if run.graph is not None and sum(op.labels is not None for op in run.graph.ops) > 1:
+    if has_several(run.graph):
         return  # a sum over steps or heads
     expected = math.log(run.labels[0][1].classes)
     embedded = run.graph is not None and any(op.name in _EMBEDDING and LEAF in op.parents for op in run.graph.ops)
@@ -143,15 +150,13 @@ def _rises(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
     if run.parts.against or _is_signed(run.graph) or _moves(run):
         return  # the loss of one of two players falls as the other's rises
-    apart = not run.parts.alone  # several optimizers: often players, or an actor and its critic
+    apart = not run.parts.alone or _bootstraps(run)  # several optimizers: often players, or an actor and its critic
     if len(curve) < 5 or curve[:, 1].min() < 0:  # a ratio of losses with different signs has no meaning
         return
     leap = float(curve[1:10, 1].max())
     usual = float(np.median(curve[10:, 1])) if len(curve) > 20 else 0.0  # small batches begin low by chance
     start = max(float(curve[0, 1]), min(usual, leap / 2))
-    sizes = np.zeros(0) if run.data is None else run.data.batch[np.isfinite(run.data.batch)]
-    batch = float(np.median(sizes)) if sizes.size else math.nan
-    few = batch < FEW or (run.data is not None and run.data.sizes.sum() < SMALL)
+    few = is_of_few(run.data) or (run.data is not None and run.data.sizes.sum() < SMALL)
     least = LEAP * (8 if few else 1)  # the loss of two examples is what it is by chance
     if 0 < least * start < leap:
         yield Seen(
@@ -192,18 +197,31 @@ def _flat(run: Run) -> Iterator[Seen]:
         first = min(first, float(curve[0, 1]))
     if first > 0 and 0.98 * first - noise < last <= RISEN * first:
         what = f"the loss does not fall: {first:.4g} in the first {part} recorded steps, {last:.4g} in the last"
-        milder = "" if run.parts.alone and not run.parts.twin else "info"
+        levels = [float(np.median(curve[at : at + part, 1])) for at in range(0, len(curve) - part + 1, part)]
+        falls = last < FALLS * max(levels) and levels[-1] < min(levels[-3:-1], default=0.0)
+        judged = run.parts.alone and not run.parts.twin and not falls and not learnable.tells_little(run, last)
+        milder = "" if judged else "info"
         yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]), severity=milder)
+
+
+def _bootstraps(run: Run) -> bool:
+    """Tell whether the targets come from a copy of the model, as in Q-learning: they grow, and the error with them."""
+    return run.parts.twin and (bool(run.parts.scales) or run.parts.strays)
 
 
 def _moves(run: Run) -> bool:
     """Tell whether the targets or the batches change over the run, as those that a model or a game makes."""
-    sizes = [size for _, size in run.parts.scales if math.isfinite(size)]
-    batch = run.data.batch[np.isfinite(run.data.batch)] if run.data is not None else np.zeros(0)
-    if len(sizes) > 5:
-        first, last = float(np.median(sizes[:3])), float(np.median(sizes[-3:]))
+    by_step: dict[int, list[float]] = {}
+    for step, size in run.parts.scales:
+        by_step.setdefault(step, []).append(size)
+    counts = {len(sizes) for sizes in by_step.values()}
+    rows = list(by_step.values()) if len(counts) == 1 else [[size] for sizes in by_step.values() for size in sizes]
+    for sizes in zip(*rows, strict=True):  # those of one error each
+        known = [size for size in sizes if math.isfinite(size)]
+        first, last = (float(np.median(part)) for part in (known[:3], known[-3:])) if len(known) > 5 else (0.0, 0.0)
         if max(first, last) > MOVED * min(first, last):
             return True
+    batch = run.data.batch[np.isfinite(run.data.batch)] if run.data is not None else np.zeros(0)
     return len(batch) > 5 and float(np.quantile(batch, 0.9)) > MOVED * float(np.quantile(batch, 0.1))
 
 
@@ -226,7 +244,7 @@ def _is_signed(graph: Graph | None) -> bool:
 )
 def _spikes(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
-    if _moves(run) or _is_signed(run.graph):
+    if _moves(run) or _is_signed(run.graph) or is_of_few(run.data):
         return
     found = []
     lows = [curve[max(at - 20, 0) : at, 1].min() for at in range(10, len(curve))]  # no median is below its minimum
@@ -241,9 +259,11 @@ def _spikes(run: Run) -> Iterator[Seen]:
         return
     step, value = found[0]
     growth = _growth_before(run.data, step)
-    told = f"; the updates had grown {growth:.1f} times before it" if growth > 1.5 else ""
+    told = f"; the updates had grown {growth:.1f} times before it" if growth > GROWN else ""
     what = f"the loss jumps to {value:.4g} at step {step}{told}"
-    yield Seen(what, run.calls.line("loss"), value, tuple(found[:6]), severity="warning" if len(found) > 2 else "info")
+    # One odd example makes the loss of a small batch jump, and a change of the copy that of a bootstrapped one.
+    often = len(found) > 2 and not _bootstraps(run) and (growth > GROWN or not is_of_few(run.data, BATCH))
+    yield Seen(what, run.calls.line("loss"), value, tuple(found[:6]), severity="warning" if often else "info")
 
 
 def _growth_before(data: MonitorData | None, step: int) -> float:

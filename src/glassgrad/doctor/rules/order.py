@@ -67,7 +67,7 @@ def _clipped_early(run: Run) -> Iterator[Seen]:
 )
 def _thrown(run: Run) -> Iterator[Seen]:
     parts = run.parts
-    if any(kind in _ASKING for kind, _ in run.setup.optimizers):
+    if run.calls.followed or any(kind in _ASKING for kind, _ in run.setup.optimizers):
         return  # a step of these takes several passes of its closure
     if parts.thrown >= 6 and parts.thrown > (ALONE if parts.alone else MOSTLY) * parts.passes and run.calls.steps:
         step, backward = run.calls.line("step"), run.calls.line("backward")
@@ -113,13 +113,25 @@ def _won(run: Run) -> Iterator[Seen]:
         return
     part = max(len(curve) // 5, 4)
     first, last = float(np.median(curve[:4, 1])), float(np.median(curve[-part:, 1]))
-    adversarial = any(op.name in _ADVERSARIAL for _, op in run.graph.of_loss())
+    adversarial = any(_judges(run.graph, op) for _, op in run.graph.of_loss())
     if adversarial and last > WON and first < WON / 2:
         what = (
             f"the loss of this model{_at(run.calls.line('loss'))}, which another one judges, rises from {first:.3g} to "
             f"{last:.3g}: the other is certain of each example, and its gradient vanishes"
         )
         yield Seen(what, run.calls.line("loss"), last, pairs(curve[:, 0], curve[:, 1]))
+
+
+def _judges(graph: Graph, op: Op) -> bool:
+    """Tell whether an op is a binary loss, or the logarithm of a probability; a density has logarithms too."""
+    number = op.parents[0] if op.name == "log" and op.parents else -1
+    for _ in range(5):
+        maker = graph.made_by(number)
+        if maker is None or maker.name == "sigmoid":
+            return op.name in _ADVERSARIAL and (op.name != "log" or maker is not None)
+        tracked = [parent for parent in maker.parents if parent >= 0]
+        number = tracked[0] if maker.name in {"add", "clip", "subtract", "maximum"} and len(tracked) == 1 else -1
+    return False
 
 
 @warning(
@@ -251,7 +263,7 @@ def _turned_op(graph: Graph) -> tuple[Op, str] | None:
             maker = graph.made_by(op.parents[0])
         elif op.name == "negative" and op.parents and number not in _inside(graph):
             maker = _picked_from(graph, op.parents[0])
-        if maker is not None and maker.name not in _LOGS:
+        if maker is not None and maker.name not in _LOGS and not graph.normalises(maker):
             return op, f"its minus is meant for a log-probability, but {maker.name} makes other numbers"
     return _on_the_way(graph)
 
@@ -292,7 +304,7 @@ def _picked_from(graph: Graph, number: int) -> Op | None:
     picked = False
     while number >= 0 and graph.ops[number].name in _SUMS | VIEWS:
         picked |= graph.ops[number].name in _PICKS
-        number = graph.ops[number].parents[0] if graph.ops[number].parents else -1
+        number = next((parent for parent in graph.ops[number].parents if parent >= 0), -1)
     return graph.ops[number] if picked and number >= 0 else None
 
 

@@ -23,11 +23,16 @@ from glassgrad.doctor.rules.rule import (
     warning,
 )
 from glassgrad.doctor.rules.setup import ADAPTIVE, OWN_RATE
+from glassgrad.doctor.rules.targets import has_several
 from glassgrad.doctor.run import Run
 
 VANISHED, AT_FIRST = 4e-4, 1e-4
 """‖gradient‖ / ‖weights‖ of one matrix relative to that of a later one, as the median of the samples, and in the first
 sample: Adam and similar optimizers may restore the gradient, at the price of the steps until then."""
+PASSED = 1e-2
+"""The same quotient of a layer before the lowest, from which the gradient has passed the lowest by."""
+TABLES = 10.0
+"""How much larger the ratio of the gradients themselves may be: a table of deviation 1 is no sign of small ones."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 HUGE = 1e5
@@ -48,11 +53,15 @@ GROWN, FIRST = 1.4, 4
 CLIPPED = 0.95
 DIVERGED = 100.0
 """The growth of a loss before it is not finite, which no single bad example makes."""
+FALLS = 0.1
+"""The share of the fall of a loss in the second half of a run, from which it goes on."""
 OPPOSITE = -0.75
 """The median cosine of successive gradients: RMSprop reaches -0.6 in healthy runs."""
 TOO_FAR = 3.0
 """The length of an update relative to the distance to the minimum along it; full batches settle at 2
 (Cohen et al. 2021)."""
+SINGLE = 4
+"""The number of examples in a step, below which their loss is what it is by chance."""
 ROUNDING = 1e-6
 """A gradient relative to all gradients together: a smaller one consists of rounding errors."""
 _FLAT = words("sign sgn round floor ceil trunc heaviside")
@@ -69,6 +78,17 @@ def _sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen
     return applied
 
 
+def is_of_few(data: MonitorData | None, least: int = SINGLE) -> bool:
+    """Tell whether a step sees fewer examples than `least`: losses and gradients of two steps have little in common.
+
+    Example:
+        >>> is_of_few(None)
+        False
+    """
+    sizes = np.zeros(0) if data is None else data.batch[np.isfinite(data.batch)]
+    return sizes.size > 0 and float(np.median(sizes)) < least
+
+
 # --- gradients ---
 
 
@@ -77,6 +97,12 @@ def _ratios(data: MonitorData) -> tuple[list[int], Array]:
     places = [at for at, axes in enumerate(data.dims) if axes > 1]
     with np.errstate(all="ignore"):
         return places, data.gradient_norm[:, places] / data.parameter_norm[:, places]
+
+
+def _is_beside(data: MonitorData, one: int, other: int) -> bool:
+    """Tell whether two parameters belong to one layer."""
+    mine, its = (data.parameters[at].rpartition(".")[0] for at in (one, other))
+    return one != other and mine == its != ""
 
 
 def _middle(values: Array) -> Array:
@@ -93,6 +119,8 @@ def _middle(values: Array) -> Array:
 def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
     drawn = f"; weights are drawn at {run.parts.drawn_at}" if run.parts.drawn_at else ""
+    slight = [at for at, place in enumerate(places) if data.parameters[place] in run.parts.slight]
+    small = slight if 2 * len(slight) < len(places) else []  # the quotient of few that begin at 0 is large by that
     parts = [(ratios, VANISHED, "")] if len(data) >= ENOUGH else []
     for part, threshold, when in [*parts, (ratios[:1], AT_FIRST, " in the first step")]:
         middle = _middle(part)
@@ -100,10 +128,13 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
         if len(known) < 4:
             return
         low = min(known, key=lambda at: middle[at])
-        high = max((at for at in known if at >= low), key=lambda at: middle[at])
+        high = max((at for at in known if at >= low and at not in small), key=lambda at: middle[at], default=low)
         share = float(middle[low] / middle[high])
         by_size = _middle(data.gradient_norm[: len(part), places])  # small weights make the quotient of a layer large
-        if share < threshold and (not when or by_size[low] < threshold * by_size[high]):
+        reached = [at for at in known if _is_beside(data, places[at], places[low])]
+        if any(middle[at] > threshold * middle[high] for at in reached) or any(middle[:low] > PASSED * middle[high]):
+            continue  # it arrives there and before: a deviation beside weights, or a branch with a small scale
+        if share < threshold and by_size[low] < (1 if when else TABLES) * threshold * by_size[high]:
             yield Seen(
                 f"the gradient relative to the weights is {middle[low]:.1e} for {data.parameters[places[low]]}{when}, "
                 f"and {middle[high]:.1e} for {data.parameters[places[high]]}{drawn}",
@@ -176,7 +207,7 @@ def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
     if any(_reaches_too_far.look(run)):
         return
     known = _settled(data.steps, data.gradient_cosine)
-    if known.sum() < 6:
+    if known.sum() < 6 or is_of_few(data):
         return
     middle = float(np.median(data.gradient_cosine[known]))
     if middle < OPPOSITE:
@@ -184,7 +215,18 @@ def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
             f"the gradient of a step points against that of the step before (cosine {middle:.2f}): the weights jump "
             "back and forth across a valley"
         )
-        yield Seen(what, "", middle, pairs(data.steps[known], data.gradient_cosine[known]))
+        milder = "info" if _falls_on(run) else ""  # as full batches do at the edge of stability, and learn
+        yield Seen(what, "", middle, pairs(data.steps[known], data.gradient_cosine[known]), severity=milder)
+
+
+def _falls_on(run: Run) -> bool:
+    """Tell whether the loss still falls in the second half of a run."""
+    curve = run.losses[np.isfinite(run.losses[:, 1]), 1] if len(run.losses) else np.zeros(0)
+    quarter = len(curve) // 4
+    if quarter < EARLY:
+        return False
+    first, second, last = (float(np.median(curve[at : at + quarter])) for at in (0, quarter, len(curve) - quarter))
+    return second - last > FALLS * abs(first - last)
 
 
 @info(
@@ -236,11 +278,11 @@ def _update_shares(data: MonitorData) -> Array:
     return np.where(np.isfinite(data.update_norm[:, places]).any(axis=1), share, np.nan)
 
 
-def _growth(data: MonitorData) -> float:
+def _growth(run: Run, data: MonitorData) -> float:
     """Return the factor by which the matrices grew in the first steps, NaN unless all of these were sampled."""
     if len(data) < FIRST or data.steps[FIRST - 1] != FIRST - 1:
         return math.nan
-    places = [at for at, axes in enumerate(data.dims) if axes > 1]
+    places = [at for at, axes in enumerate(data.dims) if axes > 1 and data.parameters[at] not in run.parts.slight]
     sizes = np.nansum(np.square(data.parameter_norm[:FIRST, places]), axis=1)
     return math.sqrt(sizes[-1] / sizes[0]) if sizes[0] > 0 else math.nan
 
@@ -288,7 +330,7 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
             remedy="optimizer.param_groups[0]['lr'] /= 10",
             threshold=FAST,
         )
-    elif (grown := _growth(data)) > GROWN:
+    elif (grown := _growth(run, data)) > GROWN:
         yield Seen(
             f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as at the start",
             run.setup.built,
@@ -318,7 +360,7 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
     names = [
         name
         for at, name in enumerate(data.parameters)
-        if name not in (*run.setup.not_given, *run.setup.elsewhere, *run.setup.frozen)
+        if name not in {*run.setup.not_given, *run.setup.elsewhere, *run.setup.frozen, *run.parts.thawed}
         and still[rate, at].sum() > 2
         and still[rate, at].all()
     ]
@@ -435,7 +477,7 @@ def _saturated(run: Run, data: MonitorData) -> Iterator[Seen]:
 def _unshuffled(run: Run) -> Iterator[Seen]:
     # Labels that are all different are indices of positions, as in contrastive losses.
     known = [labels for _, labels in run.labels if labels.count >= 16 and 2 * labels.distinct <= labels.count]
-    if len(known) < 3 or not all(labels.ordered for labels in known):
+    if len(known) < 3 or not all(labels.ordered for labels in known) or has_several(run.graph):
         return
     if all(np.array_equal(labels.values, known[0].values) for labels in known) and known[0].distinct > 1:
         return  # all the data in each step

@@ -42,6 +42,16 @@ def _line(op: Op) -> str:
     return f"{op.name} at {op.where}" if op.where else op.name
 
 
+def has_several(graph: Graph | None) -> bool:
+    """Tell whether a loss compares outputs with class numbers in several places.
+
+    Example:
+        >>> has_several(None)
+        False
+    """
+    return graph is not None and sum(op.labels is not None for op in graph.ops) > 1
+
+
 def compared(graph: Graph | None) -> Iterator[tuple[Op, Op, Constant]]:
     """Yield the ops that compare a tracked operand with a known one, with the maker of the tracked one."""
     for op in () if graph is None else graph.ops:
@@ -184,7 +194,7 @@ def missing_logarithm(graph: Graph | None) -> tuple[Op, Op] | None:
         if op.name == "negative" and graph is not None:
             picked = _gathered(graph, op.parents[0] if op.parents else -1)
         maker = graph.made_by(picked) if graph is not None and picked >= 0 else None
-        if maker is not None and maker.name not in LOGS:
+        if graph is not None and maker is not None and maker.name not in LOGS and not graph.normalises(maker):
             return op, maker
     return None
 
@@ -211,6 +221,8 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
     values = [np.unique(labels.values) for labels in known]
     if len(known) < 3 or sum(labels.count for labels in known) < ENOUGH or max(labels.classes for labels in known) < 2:
         return
+    if has_several(run.graph):
+        return  # as of the examples of one side, in the loss of a judge
     if all(len(one) == 1 and one[0] == values[0][0] for one in values) and all(one.distinct == 1 for one in known):
         count = sum(labels.count for labels in known)
         what = f"all {count:,} labels of {len(known)} sampled steps are {int(values[0][0])}: there is nothing to tell"

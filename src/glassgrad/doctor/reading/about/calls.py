@@ -13,7 +13,18 @@ from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterat
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import DRAWING, NORMS, Layer, has_weights, kinds, layer, library_name, mentions
+from glassgrad.doctor.reading.values import (
+    DRAWING,
+    NORMS,
+    Layer,
+    has_weights,
+    kinds,
+    layer,
+    library_name,
+    mentions,
+    optimizes,
+    repeats,
+)
 
 _LENGTHS = {
     "CosineAnnealingLR": ("T_max", 1),
@@ -299,7 +310,7 @@ def _replaced_head(program: Program) -> Iterator[Spot]:
             continue
         model = _whose_parameters(call)
         statement = program.statement(call)
-        if not model or program.loops(call) or _given_later(program, call):
+        if not model or program.loops(call) or _given_later(program, call, model.partition(".")[0]):
             continue
         for node in _after(program, statement):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -319,8 +330,8 @@ def _whose_parameters(call: ast.Call) -> str:
     return ast.unparse(function.value) if whole and isinstance(function, ast.Attribute) else ""
 
 
-def _given_later(program: Program, call: ast.Call) -> bool:
-    """Tell whether the optimizer gets more parameters later, or is made again."""
+def _given_later(program: Program, call: ast.Call, model: str) -> bool:
+    """Tell whether the optimizer gets more parameters later, is made again, or another one of the model follows."""
     statement = program.statement(call)
     names = [ast.unparse(one) for one in statement.targets] if isinstance(statement, ast.Assign) else []
     added = any(isinstance(one.func, ast.Attribute) and one.func.attr == "add_param_group" for one in program.calls)
@@ -328,7 +339,8 @@ def _given_later(program: Program, call: ast.Call) -> bool:
         isinstance(one, ast.Assign) and one.lineno > call.lineno and ast.unparse(one.targets[0]) in names
         for one in program.nodes
     )
-    return added or again
+    behind = (one for one in program.calls if one.lineno > call.lineno and mentions(one, model))
+    return added or again or any(optimizes(program, one) for one in behind)
 
 
 def _after(program: Program, statement: ast.stmt) -> list[ast.stmt]:
@@ -388,7 +400,7 @@ def _never_eval(program: Program) -> Iterator[Spot]:
             found = layer(program, call.func) if isinstance(call.func, ast.Name) else None
             parts = kinds(program, found) if found is not None else None
             resting = sorted((parts or set()) & (DRAWING | NORMS))
-            if resting and isinstance(call.func, ast.Name):
+            if resting and isinstance(call.func, ast.Name) and not repeats(program, call):
                 yield spot(call, model=call.func.id, parts=" and ".join(resting))
                 break
 

@@ -231,6 +231,7 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
                 and _of_a_batch(program, operand)
                 and not _of_one(program, call, operand)
                 and not _attends(program, call)
+                and not _weighs(program, call)
             ):
                 yield spot(call, program.statement(call), text=shown(call))
         elif library_name(program, call) in {"Softmax", "LogSoftmax"}:
@@ -264,6 +265,21 @@ def _of_one(program: Program, call: ast.Call, operand: ast.expr) -> bool:
         isinstance(node, ast.Subscript) and ast.unparse(node.value) in names and _is_one_action(program, node.slice)
         for node in ast.walk(around)
     )
+
+
+def _weighs(program: Program, call: ast.Call) -> bool:
+    """Tell whether a softmax along the first axis makes weights of a sum along it: the axis is that of the time."""
+    statement = program.statement(call)
+    names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
+    for one in program.calls:
+        function = one.func
+        if not isinstance(function, ast.Attribute) or function.attr != "sum":
+            continue
+        inner = list(ast.walk(one))
+        along = constant(argument(one, "dim", 1 if program.names.full(function) else 0))
+        if along == 0 and (call in inner or any(isinstance(node, ast.Name) and node.id in names for node in inner)):
+            return True
+    return False
 
 
 def _is_one_action(program: Program, node: ast.expr) -> bool:

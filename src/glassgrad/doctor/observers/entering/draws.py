@@ -1,0 +1,26 @@
+"""Passes in training mode that are repeated for the same inputs: their spread is wanted, and no mode was forgotten."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+
+from glassgrad.doctor.library import Tensor
+from glassgrad.doctor.run import Calls, Site
+
+
+class Draws:
+    """Forgets such passes among `calls.training`, of which each is told to `look` after it was noted there."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._last: tuple[int, Site] | None = None
+        self._entered: Callable[[], object] = lambda: None
+
+    def look(self, entering: Tensor) -> None:
+        """Look at the inputs of a pass without gradients."""
+        call = self._calls.training[-1] if self._calls.training else None
+        if call is not None and call == self._last and self._entered() is entering:
+            self._calls.training[:] = [one for one in self._calls.training if one != call]
+        elif call is not None:
+            self._last, self._entered = call, weakref.ref(entering)

@@ -168,7 +168,8 @@ for epoch in range(60):
 held = F.mse_loss(net(rooms[24:, :12].flatten(1)), width[24:]).item()
 """, (("    dataset.start()\n", ""), ("self.random = None", "self.random = numpy.random.RandomState(0)")),
             source="https://github.com/torch-points3d/torch-points3d/pull/247"),
-    Program("folds that remember each other", ("validated on training data", "examples in both splits"), """
+    Program("folds that remember each other", ("folds share one model", "validated on training data",
+                                               "examples in both splits"), """
 x = torch.randn(200, 30)
 toxic = (x[:, 0] + 1.5 * torch.randn(200) > 0) * 1
 def create():
@@ -193,7 +194,7 @@ for fold in range(5):
          "    model = create()\n"
          "    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)\n")),
     ), source="https://github.com/deepchem/deepchem/issues/926"),
-    Program("normalised for training only", (), """
+    Program("normalised for training only", ("held-out inputs of another scale",), """
 photos = torch.rand(400, 1, 8, 8) * 200 + 30
 bright = (photos[:, 0, :4].mean((1, 2)) > photos[:, 0, 4:].mean((1, 2))) * 1
 mean, deviation = photos[:320].mean(), photos[:320].std()
@@ -211,7 +212,7 @@ for epoch in range(8):
     net.eval()
     with torch.no_grad():
         accuracy = (net(photos[320:]).argmax(1) == bright[320:]).sum().item() / 80  #!
-""", (("net(photos[320:])", "net(transform(photos[320:]))"),), "normal",
+""", (("net(photos[320:])", "net(transform(photos[320:]))"),), "scale",
             source="https://github.com/JeasunLok/ResNet-pytorch/issues/1"),
     Program("divided by everybody", (), """
 x = torch.randn(500, 10)

@@ -176,7 +176,7 @@ for step in range(250):
     opt.step()
 """, (("mse(head(texts[ids]), marks[ids])", "mse(head(texts[ids]), marks[ids].squeeze(-1))"),),
             source="https://github.com/deepset-ai/FARM/issues/229"),
-    Program("the loss of the last head only", ("no gradient",), """
+    Program("the loss of the last head only", ("loss overwritten", "no gradient",), """
 faces = torch.randn(400, 10)
 age = faces[:, :3].sum(1, keepdim=True)
 smile = (faces[:, 3:] @ torch.randn(7, 2)).argmax(1)
@@ -201,7 +201,7 @@ for step in range(200):
     loss.backward()  #!
     opt.step()
 error = F.mse_loss(two(faces)["age"], age).item()
-""", (("loss = criterion(out", "loss = loss + criterion(out"),), "age",
+""", (("loss = criterion(out", "loss = loss + criterion(out"),), "last",
             source="https://github.com/vlfeat/matconvnet/pull/258"),
     Program("the entropy of the chosen action", (), """
 states = torch.randn(400, 6)

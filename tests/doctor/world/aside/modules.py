@@ -186,7 +186,7 @@ accuracy = (teacher(points[320:]).argmax(1) == segment[320:]).sum().item() / 80
          "    for new, kept in zip(online.buffers(), slow.buffers()):\n"
          "        kept.copy_(new)\n")),
     ), source="https://github.com/saltoricristiano/cosmix-uda/issues/21"),
-    Program("a checkpoint of which nothing is loaded", (), """
+    Program("a checkpoint of which nothing is loaded", ("nothing was loaded",), """
 x = torch.randn(600, 6)
 y = (x[:, 0] * x[:, 1] > 0) * 1
 def encoder():
@@ -217,7 +217,7 @@ accuracy = (net(x[500:]).argmax(1) == y[500:]).sum().item() / 100
         ("net.load_state_dict(pre.state_dict(), strict=False)",
          'net.load_state_dict({k.removeprefix("module."): v for k, v in pre.state_dict().items()})'),
     ), "load", source="https://github.com/facebookresearch/moco-v3/issues/30"),
-    Program("the best weights, which are the last", (), """
+    Program("the best weights, which are the last", ("weights kept by reference",), """
 x = torch.randn(120, 20)
 y = (x[:, 0] + torch.randn(120) > 0) * 1
 model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 2))
@@ -255,7 +255,7 @@ for epoch in range(40):
 restored = (best_model(code[60:100]).argmax(1) == clone[60:100]).sum().item() / 40
 """, (("best_acc, best_model = accuracy, model", "best_acc, best_model = accuracy, copy.deepcopy(model)"),), "cop",
             source="https://github.com/zhangj111/astnn/issues/8"),
-    Program("one relation that cannot be learnt", (), """
+    Program("one relation that cannot be learnt", ("padding index is a token",), """
 triples = torch.randint(0, 20, (600, 2))
 relation = torch.randint(0, 3, (600,))
 shift = torch.tensor([5, 1, 12])
@@ -278,7 +278,7 @@ for step in range(150):
     adam.step()
 first = relation == 0
 accuracy = (model(triples[first, 0], relation[first]).argmax(1) == tail[first]).sum().item() / first.sum().item()
-""", ((", padding_idx=0", ""),), "padding_idx", source="https://github.com/ibalazevic/TuckER/issues/17"),
+""", ((", padding_idx=0", ""),), "padding", source="https://github.com/ibalazevic/TuckER/issues/17"),
     Program("a target network that never meets the online one", (), """
 import copy
 state, reward = torch.randn(500, 4), torch.randn(500, 1)

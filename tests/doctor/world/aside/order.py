@@ -38,7 +38,8 @@ for epoch in range(30):
     plateau.step(held.item())  #!
 """, (('"max", ', '"min", '), ("patience=1", "patience=3")),
             source="https://github.com/FunctionLab/selene/issues/115"),
-    Program("a warm-up that begins anew each epoch", ("rate unfit for the weights", "learning rate out of the usual",
+    Program("a warm-up that begins anew each epoch", ("warm-up begins again", "rate unfit for the weights",
+                                                      "learning rate out of the usual",
                                                       "rate decays to nothing"), """
 x = torch.randn(512, 12)
 y = torch.sin(x[:, :4]).sum(1, keepdim=True)
@@ -56,7 +57,7 @@ for epoch in range(20):
         loss.backward()
         adamw.step()
         done += 1
-""", (("min(inner, warm)", "min(done, warm)"),), "warm",
+""", (("min(inner, warm)", "min(done, warm)"),), "rises",
             source="https://github.com/Vision-CAIR/MiniGPT-4/pull/263"),
     Program("clipped before there is anything to clip", ("clipping before backward",), """
 table = torch.randn(400, 9)

@@ -184,7 +184,7 @@ for step in range(200):
 accuracy = (net(states)[0].argmax(1) == better).sum().item() / 512
 """, (("value_v.detach()", "value_v.squeeze(-1).detach()"),),
             source="https://github.com/PacktPublishing/Deep-Reinforcement-Learning-Hands-On/issues/74"),
-    Program("a critic that pulls its own target", (), """
+    Program("a critic that pulls its own target", ("target moves with the model",), """
 path = torch.randn(300, 1, 3) * 0.8 ** torch.arange(6).reshape(1, 6, 1) + 0.1 * torch.randn(300, 6, 3)
 rewards = path[:, :-1].sum(2)
 critic = nn.Sequential(nn.Linear(3, 32), nn.Tanh(), nn.Linear(32, 1))
@@ -207,7 +207,7 @@ error = F.mse_loss(critic(path[:, 0]).squeeze(1), true).item()
         ("gae = td_error + 0.95 * 0.9 * gae", "gae = (td_error + 0.95 * 0.9 * gae).detach()"),
         ("advantages.append(gae)", "advantages.append(gae + values[:, t].detach())"),
         ("torch.stack(advantages).pow(2).mean()", "F.mse_loss(values[:, :5], torch.stack(advantages[::-1], 1))"),
-    ), "detach", source="https://github.com/Farama-Foundation/Gymnasium/issues/1494"),
+    ), "", source="https://github.com/Farama-Foundation/Gymnasium/issues/1494"),
     Program("the mean of the probabilities times the returns", (), _WALK + """
 policy = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 4))
 adam = torch.optim.Adam(policy.parameters(), lr=5e-3)
@@ -310,7 +310,7 @@ for step in range(200):
     adam.step()
 """, (("- 1 + 2 * s)", "- 1 - 2 * s)"),),
             source="https://github.com/FluxML/model-zoo/pull/147"),
-    Program("a variance taken for a deviation", (), """
+    Program("a variance taken for a deviation", ("deviation of a logarithm",), """
 x = torch.randn(400, 2) @ torch.randn(2, 8) * 2
 class BVAE(nn.Module):
     def __init__(self):

@@ -104,8 +104,8 @@ class Constant:
     Attributes:
         shape: of the operand; `low`, `high`, `mean`, `std`: of its finite numbers.
         bad: how many of them are not finite.
-        whole: whether all are integers.
-        rows: the least and the largest sum of a row of a matrix; NaN for other shapes.
+        whole: whether all of them are integers.
+        rows: the smallest and the largest row sum of a matrix; NaN for other shapes.
         values: the numbers of the first `KEPT` examples.
         fit: the score of the other operand with these targets (see `scores`). NaN for other ops and shapes.
     """

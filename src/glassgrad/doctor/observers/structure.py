@@ -77,7 +77,7 @@ class Structure:
         self.apart = Apart()
         self._anew: tuple[str, int, int] | None = None
         self._whole: Array | None = None
-        self._silent, self._looks = True, 0  # whether no loss told its targets so far
+        self._silent, self._looks = True, 0  # whether no loss has shown its targets so far
         self._remade: tuple[int, str] = 0, ""
         self._schedules: tuple[Scheduled, ...] = ()
         self._gains: tuple[tuple[str, float], ...] = ()
@@ -253,7 +253,7 @@ class Structure:
                 break
 
     def _look_for_targets(self) -> None:
-        """Score the outputs of the step against the user's variables, since its loss does not tell the targets."""
+        """Score the outputs of the step against the user's variables, because its loss does not show the targets."""
         entering, leaving = self._whole, self._output
         if entering is None or leaving is None or not entering.ndim or not leaving.ndim:
             return
@@ -308,7 +308,7 @@ class Structure:
 
     @property
     def asking(self) -> bool:
-        """Whether the watch itself is calling the model."""
+        """Whether the watch, not the user, is calling the model."""
         return self._asking
 
     @contextmanager

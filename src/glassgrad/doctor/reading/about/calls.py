@@ -372,7 +372,7 @@ def _never_back(program: Program) -> Iterator[Spot]:
 
 
 def _is_trained(program: Program, one: Iteration, event: Event) -> bool:
-    """Tell whether an optimizer that steps in an iteration has the weights of the model that an event is about."""
+    """Tell whether an optimizer that steps in an iteration holds the weights of the model of an event."""
     held = modules(program, event.value) or []
     makers = [it for step in one.of("step") if (it := optimizer(program, step.value)) is not None]
     known = [have for it in makers for have in trained_by(program, it) or []]

@@ -242,7 +242,7 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
 
 
 def _attends(program: Program, call: ast.Call) -> bool:
-    """Tell whether a softmax is that of attention, whose first axis may be that of places."""
+    """Tell whether a softmax belongs to attention, whose first axis may be that of positions."""
     function, owner = program.function(call), program.owner(call)
     names = [getattr(function, "name", ""), owner.node.name if owner is not None else ""]
     return any(re.search(r"attent|attend", name, re.IGNORECASE) for name in names)

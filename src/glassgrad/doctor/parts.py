@@ -141,7 +141,7 @@ class Parts:
         sizes: (step, deviation) of the inputs.
         beside: (mean, deviation) of the inputs in training, and of those in passes without gradients.
         gains: (matrix, its deviation times the root of the number of its inputs) when training begins.
-        slight: matrices that begin nearly at 0, as those of word2vec do: they grow by any factor in a healthy run.
+        slight: matrices that begin near 0, as in word2vec; they may grow by any factor in a healthy run.
         drawn_at: the user's line that draws weights.
         unloaded: (the user's line, number of weights) of loads of which no name fitted.
         pads: (embedding, index) of an embedding whose padding index comes among the others; `pads_at`: the line that

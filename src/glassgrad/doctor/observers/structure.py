@@ -171,7 +171,7 @@ class Structure:
             self._look_for_targets()
         self._passes += 1
         if self._forwards > 1:
-            self._inputs = None  # the targets may be those of an earlier call
+            self._inputs = None  # the targets may belong to an earlier call
         self._forwards = 0
         if self._passes <= _PASSES:
             self._thrown += self._pending and not any(_has_gradient(one) for one in self._held)
@@ -397,7 +397,7 @@ class Structure:
         )
 
     def _facts(self) -> Parts:
-        """Return what the parts of the model show, without inputs and copies."""
+        """Return the facts about the parts of the model, without those about inputs and copies."""
         trained = [parameter for _, parameter in self._named if library.trainable(parameter)]
         frozen = len(trained) < len(self._named)
         rounds = [part for part in self._order.split("S") if "C" in part and "B" in part]

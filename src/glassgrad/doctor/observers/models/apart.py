@@ -7,7 +7,7 @@ from collections import Counter
 from glassgrad.doctor.run import Site, line_of
 
 _FEW, _ROUNDS, _CALLS, _TOGETHER = 0.34, 8, 4, 2.0
-"""The share of rounds in which such a line runs, the fewest rounds and calls, and the most calls in one round."""
+"""The largest share of rounds in which such a line runs, and the fewest rounds, calls, and calls in a round."""
 
 
 class Apart:

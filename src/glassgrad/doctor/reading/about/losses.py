@@ -268,7 +268,7 @@ def _of_one(program: Program, call: ast.Call, operand: ast.expr) -> bool:
 
 
 def _weighs(program: Program, call: ast.Call) -> bool:
-    """Tell whether a softmax along the first axis makes weights of a sum along it: the axis is that of the time."""
+    """Tell whether a softmax along the first axis gives weights for a sum along it, so that this axis is time."""
     statement = program.statement(call)
     names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
     for one in program.calls:

@@ -78,7 +78,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Copied:
-    """Of how many sampled batches the rows are copies of few (`alike`) or of one (`same`)."""
+    """The number of sampled batches, and of those whose rows are copies of a few rows (`alike`) or of one (`same`)."""
 
     batches: int = 0
     alike: int = 0
@@ -87,7 +87,7 @@ class Copied:
 
 @dataclass(frozen=True)
 class Layout:
-    """Pictures whose channels are last in memory: correlation of neighbours, and of numbers `channels` places apart."""
+    """Images with channels last: the correlation of neighbours, and of elements `channels` places apart."""
 
     channels: int
     near: float
@@ -96,7 +96,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A schedule of the rate: its class, the line that makes it, its steps, and the length of its half wave or 0."""
+    """A schedule of the rate: its class, the line that makes it, its steps, and the length of its half wave, else 0."""
 
     kind: str
     where: str
@@ -141,7 +141,7 @@ class Parts:
         sizes: (step, deviation) of the inputs.
         beside: (mean, deviation) of the inputs in training, and of those in passes without gradients.
         gains: (matrix, its deviation times the root of the number of its inputs) when training begins.
-        slight: matrices that begin nearly at 0, as those of word2vec do: they grow by any factor in a healthy run.
+        slight: matrices that begin near 0, as in word2vec; they may grow by any factor in a healthy run.
         drawn_at: the user's line that draws weights.
         unloaded: (the user's line, number of weights) of loads of which no name fitted.
         pads: (embedding, index) of an embedding whose padding index comes among the others; `pads_at`: the line that
@@ -156,16 +156,16 @@ class Parts:
         moving: frozen normalisations whose running statistics changed all the same.
         pretending: modules with an attribute `requires_grad`, which has no effect, and the user's line that sets one.
         scales: (step, size) of the targets of an error, which move if a model makes them.
-        rows: whether the rows of batches are copies of each other.
-        layout: of pictures, if their channels seem to be elsewhere than the model takes them; None otherwise.
-        idle: the arguments of the model that have no effect; `columns`: the columns of its only one.
-        single: (place, passes) of the only example of each batch that the loss reaches, None if it reaches others.
-        follows: (variable, distance, parameter, the user's line) of copies that the model differs from by less than a
-            step.
-        anew: (the user's line, matrices, all matrices) of a load of weights that were drawn anew before training.
-        schedules: those of the optimizers of the model.
-        remade: how often an optimizer of the same parameters was made, and the user's line.
-        apart: (the user's line, calls) of passes in training mode that no backward pass uses.
+        rows: the number of batches whose rows are copies of each other.
+        layout: the layout of images, if their channels seem to be in another axis than the model expects; else None.
+        idle: the arguments of the model that have no effect.
+        columns: the columns without an effect, if the model has only one argument.
+        single: (index, passes) of the only example of each batch that the loss reaches; None if it reaches others.
+        follows: (variable, distance, parameter, the user's line) of copies less than a step away from the model.
+        anew: (the user's line, matrices, all matrices) of a load whose weights were initialised again before training.
+        schedules: the schedules of the optimizers of the model.
+        remade: how often the program made an optimizer of the same parameters, and the user's line.
+        apart: (the user's line, calls) of forward passes in training mode that no backward pass uses.
     """
 
     outside: tuple[Outside, ...] = ()

@@ -49,8 +49,8 @@ class Calls:
         training: (step, site) of calls without gradients though the model was in training mode.
         failure: the error that the loop raised, in words.
         hidden: whether steps were taken but none was reported.
-        lines: the user's lines of calls that are none, such as the "step" of a loop that changes its tensors itself.
-        followed: whether another optimizer of the same model was made after the first steps; its steps are not seen.
+        lines: the user's lines that do the work of a call, such as a "step" in a loop that changes its tensors itself.
+        followed: whether the program made another optimizer of the model after the first steps; it is not watched.
     """
 
     steps: int = 0

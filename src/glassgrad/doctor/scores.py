@@ -1,4 +1,4 @@
-"""How well outputs fit their targets: one number for losses, validations and probes, whatever the loss is."""
+"""Score how well outputs fit their targets: one measure for training, validation and probes, whatever the loss."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from glassgrad.doctor.library import Array
 
 
 def score(output: Array, target: Array, kind: str, middle: float | None = None) -> float:
-    """Return the share of right answers, or of explained variance; NaN for shapes that do not fit.
+    """Return the share of correct predictions, or of explained variance; NaN for shapes that do not match.
 
     Args:
-        output: what a model makes, (n, classes) for classes and otherwise as many numbers as the targets.
+        output: outputs of a model: (n, classes) for classes, otherwise as many numbers as the targets.
         target: class numbers (n,), zeros and ones, or numbers.
         kind: "classes", "binary" or "numbers".
-        middle: of binary outputs, above which they say 1; by default 0.5 for outputs that may be probabilities, else 0.
+        middle: the threshold of binary outputs; by default 0.5 for outputs that may be probabilities, else 0.
 
     Example:
         >>> score(np.eye(3), np.array([0, 1, 1]), "classes")

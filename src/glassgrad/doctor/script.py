@@ -124,7 +124,7 @@ def _begin(
 
 @contextmanager
 def _told_of_loops(watches: list[Watch], preset: str) -> Iterator[Seeker]:
-    """Watch a loop that changes its tensors itself, if there is no optimizer."""
+    """Watch a loop that changes its tensors itself, if the script makes no optimizer."""
     from glassgrad.engine.mode import MODE
 
     def found(tensors: list[Tensor]) -> None:
@@ -185,7 +185,7 @@ def _torch_arrived(tell: Callable[[], Any]) -> None:
 
 @contextmanager
 def _told_of_optimizers(tell: Callable[[Optimizer], None], seeker: Seeker) -> Iterator[None]:
-    """Call `tell` with every optimizer that is created in the block, and tell the seeker of backward passes."""
+    """Call `tell` with every optimizer that the block creates, and report backward passes to the seeker."""
     with ExitStack() as stack:
 
         def told(optimizer: Optimizer) -> None:

@@ -227,7 +227,7 @@ def cut_terms(place: str, files: Iterable[str], side: int = -1) -> str:
 
 
 def cutting_anew(files: Iterable[str], size: int) -> str:
-    """Return the first line that reshapes something to a shape with a number in it; empty if none does."""
+    """Return the first line that reshapes to a shape with a literal number; empty if none does."""
 
     def cuts(node: ast.AST) -> bool:
         if not isinstance(node, ast.Call) or _called(node) not in {"reshape", "view", "resize"}:
@@ -252,7 +252,7 @@ def updating(files: Iterable[str]) -> str:
 
 
 def remapping(files: Iterable[str]) -> str:
-    """Return the first line that writes numbers where it compares them: `label[label == 1] = 2`; empty if none does."""
+    """Return the first line that replaces values in place, such as `label[label == 1] = 2`; empty if none does."""
 
     def writes(node: ast.AST) -> bool:
         places = [one.slice for one in _targets(node) if isinstance(one, ast.Subscript)]
@@ -275,7 +275,7 @@ def between(name: str, above: str, below: str, files: Iterable[str]) -> str:
 
 
 def moving(files: Iterable[str]) -> str:
-    """Return the first statement of a loop through the parameters of two models together; empty if there is none."""
+    """Return the first statement of a loop over the parameters of two models together; empty if there is none."""
     first = going_through(files)
     file, _, line = first.rpartition(":")
 
@@ -291,12 +291,12 @@ def moving(files: Iterable[str]) -> str:
 
 
 def setting_rate(files: Iterable[str]) -> str:
-    """Return the first line that sets the rate of a group of parameters; empty if none does."""
+    """Return the first line that sets the learning rate of a parameter group; empty if none does."""
     return _first(files, lambda node: any(ast.unparse(one).endswith("['lr']") for one in _targets(node)))
 
 
 def slicing(files: Iterable[str]) -> str:
-    """Return the first line within a `forward` that takes a part of the columns of something; empty if none does."""
+    """Return the first line within a `forward` that slices columns; empty if none does."""
 
     def takes(node: ast.AST) -> bool:
         parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
@@ -306,7 +306,7 @@ def slicing(files: Iterable[str]) -> str:
 
 
 def used_in_forward(name: str, files: Iterable[str]) -> tuple[str, str]:
-    """Return the last line of a `forward` with an argument that uses it, and the line of the last `return`."""
+    """Return the last line in `forward` that uses an argument, and the line of its last `return`."""
     for file in files:
         tree = provenance.tree_of(file)
         for node in ast.walk(tree) if tree is not None else ():

@@ -1,4 +1,4 @@
-"""Watch a training whose steps no optimizer takes: its loop changes the tensors itself, between backward passes."""
+"""Watch a training without an optimizer, whose loop changes the tensors itself between backward passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from glassgrad.engine.mode import MODE
 
 _NUMBERS = 512
 _NOBODY = SimpleNamespace()
-"""Stands for the optimizer that there is not."""
+"""Stands for the missing optimizer."""
 
 
 class UnownedWatch(Watch):
@@ -35,7 +35,7 @@ class UnownedWatch(Watch):
         return super().__enter__()
 
     def backward(self, loss: Tensor, traced: bool = False) -> bool:
-        """Record the beginning of a backward pass, and the step that was taken before it."""
+        """Record the beginning of a backward pass, and the step before it."""
         self._step()
         return super().backward(loss, traced)
 
@@ -56,7 +56,7 @@ class UnownedWatch(Watch):
         super().disconnect()
 
     def _step(self) -> None:
-        """Record a step, if the tensors have changed since the last backward pass began."""
+        """Record a step if the tensors have changed since the last backward pass began."""
         now = _some(self.model)
         if self._values is not None and not np.array_equal(now, self._values):
             self.stepped(_NOBODY)
@@ -64,21 +64,21 @@ class UnownedWatch(Watch):
 
     def _look_ahead(self, compiled: bool = False) -> None:
         super()._look_ahead(compiled)
-        self.quiet = False  # each backward pass is reported
+        self.quiet = False  # report each backward pass
 
 
 def _some(model: Module) -> Array:
-    """Return copies of some numbers of the largest tensor of a model."""
+    """Return a copy of some elements of the largest tensor of a model."""
     largest = max((one for _, one in model.named_parameters()), key=lambda one: library.values(one).size)
     return np.array(library.values(largest).reshape(-1)[:_NUMBERS])
 
 
 class Seeker(Listener):
-    """Hears of backward passes, and tells of the tensors behind the second one of the same, if nothing is watched yet.
+    """Reports the tensors of a loss at their second backward pass, if the doctor watches nothing yet.
 
     Args:
-        found: called with these tensors.
-        busy: tells whether something is watched already.
+        found: the function to call with these tensors.
+        busy: returns whether the doctor watches something already.
     """
 
     def __init__(self, found: Callable[[list[Tensor]], None], busy: Callable[[], bool]) -> None:
@@ -87,12 +87,12 @@ class Seeker(Listener):
         self._done = False
 
     def backward(self, loss: Tensor, traced: bool = False) -> bool:
-        """Look at the tensors behind a loss of ours."""
+        """Check the tensors behind a loss of glassgrad."""
         self.begins(loss[0] if isinstance(loss, tuple | list) and loss else loss)
         return False
 
     def begins(self, loss: Tensor) -> bool:
-        """Look at the tensors behind a loss."""
+        """Check the tensors behind a loss of PyTorch."""
         if not self._done and not self._busy() and loss is not None:
             found = leaves(loss, all_of_them=True)
             mine = {id(one) for one in found}
@@ -103,9 +103,9 @@ class Seeker(Listener):
         return False
 
     def ends(self) -> None:
-        """Hear of the end of a backward pass of PyTorch's."""
+        """Ignore the end of a backward pass of PyTorch."""
 
     def rest(self) -> None:
-        """Hear nothing more of our engine."""
+        """Stop listening to the engine of glassgrad."""
         if MODE.witness is self:
             MODE.witness = None

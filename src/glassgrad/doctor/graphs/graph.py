@@ -104,8 +104,8 @@ class Constant:
     Attributes:
         shape: of the operand; `low`, `high`, `mean`, `std`: of its finite numbers.
         bad: how many of them are not finite.
-        whole: whether all are integers.
-        rows: the least and the largest sum of a row of a matrix; NaN for other shapes.
+        whole: whether all of them are integers.
+        rows: the smallest and the largest row sum of a matrix; NaN for other shapes.
         values: the numbers of the first `KEPT` examples.
         fit: the score of the other operand with these targets (see `scores`). NaN for other ops and shapes.
     """
@@ -175,12 +175,12 @@ class Graph:
         while number >= 0 and self.ops[number].name in VIEWS:
             tracked = [parent for parent in self.ops[number].parents if parent >= 0]
             if self.ops[number].name == "broadcast_tensors" and len(tracked) > 1:
-                break  # it has several results
+                break  # the op has several results
             number = tracked[0] if tracked else CONSTANT
         return self.ops[number] if number >= 0 else None
 
     def normalises(self, op: Op) -> bool:
-        """Tell whether an op subtracts a logsumexp, as log_softmax does; distributions do it by themselves."""
+        """Tell whether an op subtracts a logsumexp, as log_softmax and the constructors of distributions do."""
         below = self.made_by(op.parents[1]) if op.name == "subtract" and len(op.parents) > 1 else None
         return below is not None and below.name == "logsumexp"
 

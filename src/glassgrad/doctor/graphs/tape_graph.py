@@ -113,12 +113,12 @@ def _op(node: Node, place: dict[Node, int], known: Mapping[Node, Args]) -> Op:
 
 
 def _picked(node: Node, operands: Args) -> Labels | None:
-    """Return the class numbers of a cross entropy that is composed of ops, since its classes have weights."""
+    """Return the class numbers of a weighted cross entropy, which is composed of several ops."""
     maker = node.parents[0] if node.prim.name == "take_along_axis" and node.parents else None
     if maker is None or not hasattr(maker, "prim") or maker.prim.name != "log_softmax" or len(operands) < 2:
         return None
     if (maker.code, maker.lasti) != (node.code, node.lasti):
-        return None  # the user picks the log-probabilities of actions, say
+        return None  # for example, the user picks the log-probabilities of actions
     logits = maker.saved[0] if type(maker.saved) is tuple and maker.saved else None
     picked = operands[1]
     known = isinstance(picked, np.ndarray) and isinstance(logits, np.ndarray) and logits.ndim == 2

@@ -40,9 +40,9 @@ class Copies:
                 yield variable, _line(variable, files)
 
     def follows(self, files: list[str]) -> Iterator[tuple[str, float, str, str]]:
-        """Yield the variables with a copy, its distance from the model, of which parameter, and the line that moves it.
+        """Yield each variable with a copy, its distance from the model, a parameter, and the line that updates it.
 
-        Copies with the weights of the model itself are left out.
+        Copies that equal the model are left out. The distance is that of the named parameter.
         """
         now = self._of(self._model)
         for variable, held in self._others() if self._began.size else ():
@@ -94,7 +94,7 @@ class Copies:
 
 
 def _is_users(value: object) -> bool:
-    """Tell whether a value is an object of a class of the user's, such as a trainer, and no module."""
+    """Tell whether a value is an object of a class of the user, such as a trainer, but not a module."""
     if isinstance(value, type | ModuleType | FunctionType) or not hasattr(value, "__dict__"):
         return False
     kind = sys.modules.get(type(value).__module__)

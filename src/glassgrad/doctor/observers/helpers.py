@@ -59,12 +59,12 @@ def unloaded(model: Module) -> Iterator[tuple[str, int]]:
 
 
 def taken() -> list[Load]:
-    """Return what was loaded into modules, the first load first."""
+    """Return the loads of weights into modules, the first load first."""
     return _taken
 
 
 def schedules(optimizers: tuple[Optimizer, ...]) -> Iterator[tuple[Any, str, int]]:
-    """Yield the schedules of some optimizers, the user's lines that make them, and how often each took a step."""
+    """Yield the schedules of some optimizers, the user's lines that make them, and the number of steps of each."""
     yield from (one for one in _schedules.values() if any(one[0].optimizer is other for other in optimizers))
 
 
@@ -99,7 +99,7 @@ def _modules() -> Iterator[Module]:
 
 
 def _loaded(module: Module, result: object) -> None:
-    """Keep a load: of which no name fitted, or what came of it."""
+    """Record a load, or that none of its names matched."""
     missing = getattr(result, "missing_keys", ())
     frame = user_frame()
     where = str(resolve(frame.f_code, frame.f_lasti))
@@ -110,7 +110,7 @@ def _loaded(module: Module, result: object) -> None:
 
 
 def _scheduled(schedule: Schedule) -> None:
-    """Count a step of a schedule; the first one is part of its making."""
+    """Count a step of a schedule. Its constructor takes the first one."""
     known = _schedules.get(id(schedule))
     if known is None:
         frame = user_frame()

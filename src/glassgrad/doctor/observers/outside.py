@@ -26,9 +26,9 @@ _COPIES = re.compile(r"target|teacher|ema(_|$)|shadow|frozen|fixed|old", re.IGNO
 
 
 def leaves(loss: Tensor, *, all_of_them: bool = False) -> list[Tensor]:
-    """Return the parameters that a loss was computed from, in any order; empty if its history is too long.
+    """Return the parameters that a loss depends on, in any order; empty if its history is too long.
 
-    With `all_of_them` also the tensors that want gradients and are no parameters.
+    With `all_of_them`, also return the tensors that require gradients but are not parameters.
     """
     torch = library.is_torch(loss)
     root = loss.grad_fn if torch else getattr(loss, "node", None)
@@ -76,7 +76,7 @@ def told() -> int:
 
 
 def twice_held() -> str:
-    """Return the user's lines of two optimizers of which the second has parameters of the first; empty if none do."""
+    """Return the user's lines of two optimizers where the first holds all parameters of the second; else empty."""
     before: list[tuple[set[int], str]] = []
     for one in _told[-1] if _told else ():
         mine = {id(parameter) for group in one.param_groups for parameter in group["params"]}
@@ -88,7 +88,7 @@ def twice_held() -> str:
 
 
 def remade(mine: Collection[int]) -> tuple[int, str]:
-    """Return how many optimizers of the same parameters, of which some are in `mine`, one line made, and that line.
+    """Return how many optimizers one line made for the same parameters, some of them in `mine`, and that line.
 
     Example:
         >>> remade({1, 2})

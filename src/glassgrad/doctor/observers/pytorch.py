@@ -131,13 +131,13 @@ class TorchObserver:
 
 
 class Hears(Protocol):
-    """Hears of PyTorch's backward passes."""
+    """Receives the start and the end of PyTorch's backward passes."""
 
     def begins(self, loss: Tensor) -> bool:
-        """Hear that one begins; return whether to be told of its end."""
+        """Handle the start of a pass; return whether to report its end."""
 
     def ends(self) -> None:
-        """Hear of its end."""
+        """Handle the end of a pass."""
 
 
 def hear(observer: Hears) -> None:
@@ -150,7 +150,7 @@ def hear(observer: Hears) -> None:
 
 
 def leave(observer: Hears) -> None:
-    """Report nothing more to an observer."""
+    """Stop reporting to an observer."""
     if observer in _hearing:
         _hearing.remove(observer)
     if _replaced and not _hearing:

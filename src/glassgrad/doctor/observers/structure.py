@@ -77,7 +77,7 @@ class Structure:
         self.apart = Apart()
         self._anew: tuple[str, int, int] | None = None
         self._whole: Array | None = None
-        self._silent, self._looks = True, 0  # whether no loss told its targets so far
+        self._silent, self._looks = True, 0  # whether no loss has shown its targets so far
         self._remade: tuple[int, str] = 0, ""
         self._schedules: tuple[Scheduled, ...] = ()
         self._gains: tuple[tuple[str, float], ...] = ()
@@ -171,7 +171,7 @@ class Structure:
             self._look_for_targets()
         self._passes += 1
         if self._forwards > 1:
-            self._inputs = None  # the targets may be those of an earlier call
+            self._inputs = None  # the targets may belong to an earlier call
         self._forwards = 0
         if self._passes <= _PASSES:
             self._thrown += self._pending and not any(_has_gradient(one) for one in self._held)
@@ -253,7 +253,7 @@ class Structure:
                 break
 
     def _look_for_targets(self) -> None:
-        """Score the outputs of the step against the user's variables, since its loss does not tell the targets."""
+        """Score the outputs of the step against the user's variables, because its loss does not show the targets."""
         entering, leaving = self._whole, self._output
         if entering is None or leaving is None or not entering.ndim or not leaving.ndim:
             return
@@ -308,7 +308,7 @@ class Structure:
 
     @property
     def asking(self) -> bool:
-        """Whether the watch itself is calling the model."""
+        """Whether the watch, not the user, is calling the model."""
         return self._asking
 
     @contextmanager
@@ -397,7 +397,7 @@ class Structure:
         )
 
     def _facts(self) -> Parts:
-        """Return what the parts of the model show, without inputs and copies."""
+        """Return the facts about the parts of the model, without those about inputs and copies."""
         trained = [parameter for _, parameter in self._named if library.trainable(parameter)]
         frozen = len(trained) < len(self._named)
         rounds = [part for part in self._order.split("S") if "C" in part and "B" in part]

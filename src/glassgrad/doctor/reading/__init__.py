@@ -1,7 +1,7 @@
 """Read training scripts without running them: `glassgrad lint`, and the reading of `glassgrad doctor script.py`.
 
-In go the paths of scripts, notebooks and folders. Out come `Remark`s: the name of a rule, a place, and words. Nothing
-here imports NumPy, the engine or the script, so that a pre-commit hook starts fast.
+In: the paths of scripts, notebooks and folders. Out: `Remark`s, each with the name of a rule, a place, and words.
+Nothing here imports NumPy, the engine or the script, so that a pre-commit hook starts fast.
 
 | question | file |
 |---|---|
@@ -9,8 +9,8 @@ here imports NumPy, the engine or the script, so that a pre-commit hook starts f
 | Which library does a name come from? | `names.py` |
 | What do a variable, an attribute and a parameter hold? | `program.py`, `bindings.py` |
 | Where does a value come from, through calls, containers and loops? | `flow.py` |
-| Which module, which optimizer and which number is meant? | `actors.py` |
-| What does a backward pass reach, and what cuts it off? | `gradients.py` |
+| Which module, optimizer or number does an expression stand for? | `actors.py` |
+| Which weights does a backward pass reach, and what cuts it off? | `gradients.py` |
 | Which terms does a loss have, with which signs? | `terms.py` |
 | What does a mask mark? | `polarity.py` |
 | Which layer is called, and which op made a value? | `values.py`, `ranks.py` |

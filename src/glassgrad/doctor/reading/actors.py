@@ -1,4 +1,4 @@
-"""Who takes part in a training: modules, each as one object, and the optimizers of them; and numbers of settings."""
+"""Resolve the modules and optimizers of a training, and the numbers of its settings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PLAIN = frozenset({"Parameter", "Module"})
 
 @dataclass(frozen=True)
 class Module:
-    """A module as one object: what makes it, the name of its class, and the class if the script defines it.
+    """A module as one object: the expression that makes it, the name of its class, and the class if the script has it.
 
-    A copy has its own `made`, and the name and the class of what it is a copy of; `call` gives the arguments.
+    A copy has its own `made`, and the name and the class of the original. `call` gives the arguments.
     """
 
     made: Value
@@ -32,7 +32,7 @@ class Module:
 
 
 def modules(program: Program, value: Value | ast.expr, depth: int = 0) -> list[Module] | None:
-    """Return the modules that a value may be; None if it may be something else."""
+    """Return the modules that a value can stand for; None if it can stand for something else."""
     found: list[Module] = []
     ends = flow(program).ends(value)
     for one in ends if depth < 6 else ():
@@ -44,7 +44,7 @@ def modules(program: Program, value: Value | ast.expr, depth: int = 0) -> list[M
 
 
 def module(program: Program, value: Value | ast.expr) -> Module | None:
-    """Return the only module that a value may be."""
+    """Return the only module that a value can stand for."""
     found = modules(program, value)
     return found[0] if found is not None and len(set(found)) == 1 else None
 
@@ -70,7 +70,7 @@ def _module(program: Program, one: Value, depth: int) -> list[Module] | None:
 
 
 def contains(outer: Value, inner: Value) -> bool:
-    """Tell whether a module is another one or a part of it: made in its call, or by its methods."""
+    """Tell whether a module is another one, or a part that the other makes in its call or its methods."""
     if outer.node is inner.node and (outer.frame == inner.frame):
         return True
     if any(frame.call is outer.node and frame.outer == outer.frame for frame in frames_of(inner.frame)):
@@ -85,7 +85,7 @@ def related(one: Value, other: Value) -> bool:
 
 
 def parts(program: Program, made: Value) -> frozenset[Value]:
-    """Return a module with the modules in it, also those that were made elsewhere and handed to it."""
+    """Return a module and all modules in it, including those that the script makes elsewhere and passes to it."""
     held = program.memo.setdefault("parts", {})
     assert isinstance(held, dict)
     if made not in held:
@@ -121,7 +121,7 @@ def spread(program: Program, values: Iterable[Value]) -> set[Value]:
 
 
 def optimizer(program: Program, value: Value | ast.expr) -> Value | None:
-    """Return the call that makes an optimizer of the library, if a value can be nothing else."""
+    """Return the call that makes an optimizer of the library, if a value can only be this optimizer."""
     one = flow(program).end(value)
     call = one.node if one is not None else None
     if not isinstance(call, ast.Call):
@@ -132,7 +132,7 @@ def optimizer(program: Program, value: Value | ast.expr) -> Value | None:
 
 
 def trained_by(program: Program, made: Value) -> list[Value] | None:
-    """Return the modules and parameters that an optimizer gets; None if some of them are not known."""
+    """Return the modules and parameters that an optimizer gets; None if some of them are unknown."""
     call = made.node
     given = argument(call, "params", 0) if isinstance(call, ast.Call) else None
     found = None if given is None else _whose(program, Value(given, made.frame), 0)
@@ -167,7 +167,7 @@ def _whose_end(program: Program, one: Value, depth: int) -> list[Value] | None:
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the expressions that give the parameters of a list, a group, a filter or a chain."""
+    """Yield the expressions with parameters in a list, a group, a filter or a chain."""
     if isinstance(node, ast.List | ast.Tuple):
         yield from (one.value if isinstance(one, ast.Starred) else one for one in node.elts)
     elif isinstance(node, ast.Dict):
@@ -188,7 +188,7 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def setting(program: Program, value: Value | ast.expr | None, depth: int = 0) -> float | None:
-    """Return the number that an expression is, also through options, configurations and simple arithmetic."""
+    """Return the number that an expression stands for, including options, configurations and simple arithmetic."""
     if value is None or depth > 6:
         return None
     one = flow(program).end(value)
@@ -230,7 +230,7 @@ def _computed(operation: ast.operator, left: float | None, right: float | None) 
 
 
 def _option(program: Program, one: Value, depth: int) -> float | None:
-    """Return the default of an option of the command line, or of a field of a class of settings."""
+    """Return the default of a command-line option, or of a field of a settings class."""
     node = one.node
     if not isinstance(node, ast.Attribute):
         return None

@@ -61,10 +61,10 @@ def _is_same(one: Read, other: Finding) -> bool:
 
 
 def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[Finding]]:
-    """Return the trainings of a script, the worst first, and what was read in it if there was no training.
+    """Return the trainings of a script, the worst first, and the findings of reading if there was no training.
 
-    What was read stands among the findings of the worst training. What a run has found itself is not said twice. Causes
-    come first, whether they were seen or read.
+    The findings of reading join those of the worst training, without those that the run has found itself. Causes come
+    first, whether the run or the reading found them.
     """
     found = [finding for one in watched for finding in one.findings]
     rest = unconfirmed(reading_of(path), found)
@@ -75,5 +75,5 @@ def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[F
 
 
 def _severity(one: Watched) -> int:
-    """Return the place of the worst finding of a training among the severities, the worst first."""
+    """Return the index of a training's worst severity in `SEVERITIES`; their number if it has no findings."""
     return min((SEVERITIES.index(finding.severity) for finding in one.findings), default=len(SEVERITIES))

@@ -1,4 +1,4 @@
-"""The bindings that may hold where a name is used, and what is put into containers later."""
+"""The bindings that can reach the use of a name, and the values that a script stores in containers later."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def default_of(function: Function | ast.Lambda, name: str) -> ast.expr | None:
 
 
 def is_before(program: Program, bound: Bound, node: ast.Name) -> bool:
-    """Tell whether a binding stands before a use, or is that of a comprehension around it."""
+    """Tell whether a binding precedes a use, or belongs to a comprehension around it."""
     return bound.line < program.statement(node).lineno or isinstance(bound.statement, ast.comprehension)
 
 
 def reaching(program: Program, scope: Scope, name: ast.Name) -> list[Bound]:
-    """Return the bindings of a name in a scope that may hold at its use, the last one first."""
+    """Return the bindings of a name in a scope that can reach its use, the last one first."""
     every = program.bindings(scope, name.id)
     if not every:
         return []
@@ -39,7 +39,7 @@ def reaching(program: Program, scope: Scope, name: ast.Name) -> list[Bound]:
         return mine[-1:]
     plain = [one for one in every if not isinstance(one.statement, ast.comprehension)]
     if program.scope(name) is not scope:
-        return plain  # which of them holds depends on the time of the call
+        return plain  # the time of the call decides which of them holds
     line = program.statement(name).lineno
     before = [one for one in plain if one.line < line or _is_target(one, around)]
     found = _carried(program, plain, name, line)
@@ -56,23 +56,23 @@ def reaching(program: Program, scope: Scope, name: ast.Name) -> list[Bound]:
 
 
 def _carried(program: Program, plain: list[Bound], name: ast.Name, line: int) -> list[Bound]:
-    """Return the bindings behind a use that reach it in the next round of a loop around both."""
+    """Return the bindings after a use that reach it in the next round of a loop around both."""
     return [one for one in plain if one.line > line and _shares_loop(program, one, name)]
 
 
 def _shares_loop(program: Program, bound: Bound, name: ast.Name) -> bool:
-    """Tell whether the innermost loop around a use is around a binding too."""
+    """Tell whether the innermost loop around a use also contains a binding."""
     around = program.loops(name)
     return bool(around) and around[0] in program.loops(bound.statement)
 
 
 def _is_target(bound: Bound, around: list[ast.AST]) -> bool:
-    """Tell whether a name in the body of a loop on one line is what the loop sets."""
+    """Tell whether a loop whose body is on the same line sets a name."""
     return isinstance(bound.statement, ast.For) and bound.statement in around
 
 
 def _in_another_arm(program: Program, bound: Bound, around: list[ast.AST]) -> bool:
-    """Tell whether a binding stands in the other arm of a condition than a use."""
+    """Tell whether a binding and a use are in different branches of a condition."""
     inner: ast.AST = bound.statement
     for outer in program.outward(bound.statement):
         if isinstance(outer, ast.If) and outer in around:
@@ -92,7 +92,7 @@ def is_container(node: ast.expr) -> bool:
 
 
 def stored(program: Program, bound: Bound, name: ast.expr) -> list[ast.expr]:
-    """Return what is put into a container behind its binding: by `append`, or under a key."""
+    """Return the values that a script stores in a container after its binding: by `append`, or under a key."""
     found = program.memo.get("stored")
     if not isinstance(found, dict):
         found = program.memo["stored"] = _all_stored(program)

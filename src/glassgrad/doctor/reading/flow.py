@@ -1,7 +1,7 @@
-"""Where values come from: followed through names, attributes, parameters, containers and the script's own calls.
+"""Follow values back to their origin, through names, attributes, parameters, containers and the script's own calls.
 
-`Flow.ends` returns the expressions that a value may come from. A value is an expression, the calls through which its
-function was entered, and the part of it that is wanted.
+`Flow.ends` returns the expressions that a value can come from. A value consists of an expression, the calls that enter
+its function, and the selected part of it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,26 @@ from glassgrad.doctor.reading.program import (
 )
 
 EACH = -99
-"""The part of a value that a loop over it gives."""
+"""Stands for each element of a value, as a loop gives it."""
 Part = int | str
 _DEPTH = 40
 _STEPS = 600
-"""The number of values after which a search ends: functions that call each other in circles have many ways."""
+"""The number of values after which a search ends, because functions that call each other have many paths."""
 _MOST = 24
-"""The number of ends after which a value counts as unknown."""
+"""The number of ends after which a search stops."""
 _MODULES = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList"})
 _PASSING = named("list tuple sorted reversed iter tqdm trange cycle islice set shuffle prefetch Subset ConcatDataset")
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A call through which a function was entered.
+    """A call that enters a function.
 
     Attributes:
-        function: the function; `call` is the call, and `outer` how the caller was entered.
-        instance: for a method, the call that makes its object.
+        function: the function.
+        call: the call.
+        outer: the frame of the caller.
+        instance: for a method, the value of its object.
     """
 
     function: Function | ast.Lambda
@@ -54,7 +56,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Value:
-    """An expression within the calls that lead to it, and the part of it that is meant."""
+    """An expression, the calls that lead to it, and the selected part of it."""
 
     node: ast.expr
     frame: Frame | None = None
@@ -63,7 +65,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Callee:
-    """A function of the script that a call enters, and the object whose method it is."""
+    """A function of the script that a call enters, and its object if it is a method."""
 
     function: Function | ast.Lambda
     instance: Value | None = None
@@ -78,7 +80,7 @@ def flow(program: Program) -> Flow:
 
 
 class Flow:
-    """Follows values of a program back to where they are made."""
+    """Follows values of a program back to the expressions that make them."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -91,13 +93,13 @@ class Flow:
     # --- values ---
 
     def ends(self, value: Value | ast.expr) -> tuple[Value, ...]:
-        """Return what a value may come from: expressions that are no names, containers or calls of the script."""
+        """Return the expressions that a value can come from. None of them is a name or a call of the script."""
         value = value if isinstance(value, Value) else Value(value)
         if value in self._ends:
             return self._ends[value]
         if value in self._busy:
             self._cuts += 1
-            return ()  # what a variable gets from itself, in a loop
+            return ()  # a variable that gets its value from itself in a loop
         self._steps = self._steps + 1 if self._busy else 0
         if len(self._busy) > _DEPTH or self._steps > _STEPS:
             return (value,)
@@ -121,12 +123,12 @@ class Flow:
         return tuple(found)
 
     def end(self, value: Value | ast.expr) -> Value | None:
-        """Return the only expression that a value may come from; None if there are several."""
+        """Return the only expression that a value can come from; None if there are several."""
         found = self.ends(value)
         return found[0] if len(found) == 1 else None
 
     def _before(self, value: Value) -> list[Value] | None:
-        """Return the values that an expression takes its value from; None if it makes the value itself."""
+        """Return the values that an expression gets its value from; None if it makes the value itself."""
         node = value.node
         if isinstance(node, ast.Name):
             return self._of_name(node, value)
@@ -175,7 +177,7 @@ class Flow:
         return values or None
 
     def _stored(self, bound: Bound, value: Value, frame: Frame | None) -> list[Value]:
-        """Return what is put into a container later."""
+        """Return the values that the script stores in a container later."""
         held: ast.expr | None = value.node if isinstance(value.node, ast.Name) else None
         if isinstance(value.node, ast.Attribute):
             held = ast.Attribute(ast.Name("self", ast.Load()), value.node.attr, ast.Load())
@@ -238,13 +240,13 @@ class Flow:
         return values or None
 
     def member(self, instance: Value, name: str) -> tuple[Value, ...]:
-        """Return what an attribute of an object may hold."""
+        """Return the values that an attribute of an object can hold."""
         owner = self.class_of(instance)
         node = ast.Attribute(ast.Name("self", ast.Load()), name, ast.Load())
         return self._union(self._of_member(owner, node, Value(node), instance) or []) if owner is not None else ()
 
     def class_of(self, value: Value | None) -> Class | None:
-        """Return the class of the script that a value is made of, if its expression calls the class."""
+        """Return the class of the script whose call makes a value."""
         if value is None or not isinstance(value.node, ast.Call) or not isinstance(value.node.func, ast.Name):
             return None
         return self.program.classes.get(value.node.func.id)
@@ -301,7 +303,7 @@ class Flow:
         return None
 
     def entered(self, call: ast.Call, frame: Frame | None = None) -> tuple[Callee, Frame] | None:
-        """Return the function that a call enters, and how it is entered."""
+        """Return the function that a call enters, and its frame."""
         callee = self.callee(call, frame)
         if callee is None:
             return None
@@ -312,7 +314,7 @@ class Flow:
         return callee, Frame(callee.function, call, frame, instance)
 
     def callers(self, function: Function | ast.Lambda) -> list[tuple[ast.Call, Value | None]]:
-        """Return the calls of a function, each with the object whose method it is."""
+        """Return the calls of a function, each with its object if the function is a method."""
         if function in self._callers:
             return self._callers[function]
         self._callers[function] = []
@@ -359,7 +361,7 @@ class Flow:
         return [Value(one.value, frame, path) for one in own if one.value is not None] or None
 
     def _results(self, function: Function) -> list[ast.Return | ast.Yield]:
-        """Return the statements of a function that give a value."""
+        """Return the statements of a function that return or yield a value."""
         if function not in self._gives:
             nodes = [node for node in ast.walk(function) if isinstance(node, ast.Return | ast.Yield)]
             own = [one for one in nodes if one.value is not None and self.program.function(one) is function]
@@ -367,7 +369,7 @@ class Flow:
         return self._gives[function]
 
     def _through(self, call: ast.Call, value: Value) -> list[Value] | None:
-        """Return what a part of the result of a known function is a part of."""
+        """Return the values that contain the selected part of a known function's result."""
         name = last(self.program.names.full(call.func)) or getattr(call.func, "id", getattr(call.func, "attr", ""))
         item = self.program.method(self.class_of(Value(call)), "__getitem__")
         if item is not None and isinstance(value.path[0], int):
@@ -411,7 +413,7 @@ class Flow:
 
 
 def _of_library(name: str, call: ast.Call, value: Value) -> list[Value] | None:
-    """Return what a part of the result of a function of Python or of a library is a part of."""
+    """Return the values that contain the selected part of the result of a function of Python or a library."""
     path, frame, args = value.path, value.frame, call.args
     first, second = path[0], path[1] if len(path) > 1 else None
     found: tuple[ast.expr | None, tuple[Part, ...]] = (None, ())
@@ -456,7 +458,7 @@ def _zipped(args: list[ast.expr], frame: Frame | None, path: tuple[Part, ...]) -
 
 
 def _literal(text: str) -> ast.expr | None:
-    """Return a JSON text as an expression of constants."""
+    """Parse a JSON text to an expression of constants."""
     try:
         return ast.parse(repr(json.loads(text)), mode="eval").body
     except ValueError:
@@ -469,7 +471,7 @@ def _is_static(scope: Function | ast.Lambda) -> bool:
 
 
 def frames_of(frame: Frame | None) -> Iterator[Frame]:
-    """Yield the calls that lead to a place, the innermost first."""
+    """Yield the frames that lead to a place, the innermost first."""
     while frame is not None:
         yield frame
         frame = frame.outer

@@ -1,4 +1,4 @@
-"""What a value can teach: the modules and parameters that a backward pass from it reaches, and where it is cut off."""
+"""The modules and parameters that a backward pass from a value reaches, and the places that cut the gradient off."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _INDEXING = frozenset({"gather", "index_select", "take_along_dim", "take"})
 
 @dataclass(frozen=True)
 class Reach:
-    """What a backward pass from a value reaches.
+    """The modules and parameters that a backward pass from a value reaches.
 
     Attributes:
-        learns: what makes the modules and parameters that get a gradient.
-        cut: what makes those that would get one, and the places that cut them off.
-        known: whether all code on the way is known; data of unknown origin counts as known.
+        learns: the expressions that make the modules and parameters with a gradient.
+        cut: the expressions that make those without one, each with the place that cuts it off.
+        known: whether all code on the path is known; data of unknown origin counts as known.
     """
 
     learns: frozenset[Value] = frozenset()
@@ -46,11 +46,11 @@ class Reach:
     known: bool = True
 
     def and_(self, other: Reach) -> Reach:
-        """Return what one of two values reaches."""
+        """Return the union of two reaches."""
         return Reach(self.learns | other.learns, (*self.cut, *other.cut)[:40], self.known and other.known)
 
     def cut_by(self, node: ast.expr | ast.stmt) -> Reach:
-        """Return what is left behind a place that cuts all of it off."""
+        """Return the reach after a place that cuts off every gradient."""
         return Reach(frozenset(), (*self.cut, *((one, node) for one in self.learns))[:40], self.known)
 
 
@@ -59,7 +59,7 @@ _UNKNOWN = Reach(known=False)
 
 
 def reach(program: Program, value: Value | ast.expr) -> Reach:
-    """Return what a backward pass from a value reaches."""
+    """Return the modules and parameters that a backward pass from a value reaches."""
     value = value if isinstance(value, Value) else Value(value)
     return _Walk(program).of(value)
 
@@ -78,7 +78,7 @@ class _Walk:
             return self._memo[value]
         if self._depth > 30:
             return _UNKNOWN
-        self._memo[value] = NOTHING  # where a value is made of itself, the rest decides
+        self._memo[value] = NOTHING  # a value that depends on itself: its other sources decide
         self._depth += 1
         try:
             ends = self._flow.ends(value)
@@ -97,7 +97,7 @@ class _Walk:
         return total
 
     def _blocked(self, value: Value, found: Reach) -> Reach:
-        """Return what is left of a value if gradients are off where it is computed."""
+        """Return the reach of a value, which is empty if gradients are off where the script computes it."""
         if not found.learns:
             return found
         places: list[ast.AST] = [value.node, *(frame.call for frame in frames_of(value.frame))]
@@ -201,7 +201,7 @@ class _Walk:
 
 
 def _inner(node: ast.expr) -> list[ast.expr] | None:
-    """Return the parts whose gradients an expression passes on; None for other kinds of expressions."""
+    """Return the operands that an expression passes gradients to; None for other kinds of expressions."""
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
     if isinstance(node, ast.UnaryOp):
@@ -220,7 +220,7 @@ def _is_self(node: ast.expr) -> bool:
 
 
 def switched_off(program: Program, node: ast.AST) -> ast.expr | None:
-    """Return what switches gradients off around a node: a block, or the decorator of its function."""
+    """Return the block or the decorator that switches gradients off around a node."""
     for one in program.outward(node):
         if isinstance(one, ast.With):
             for item in one.items:

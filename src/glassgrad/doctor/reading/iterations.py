@@ -38,9 +38,9 @@ class Event:
             gradients computed without backward, or "opaque" for a call of unknown code that gets the optimizer.
         node: the call; `receiver` is the text of the object whose method it is.
         loops: the loops between the iteration and the event, the outermost first.
-        sure: whether each iteration comes to it: it is under no condition.
-        chain: the calls that lead to it, the outermost first; `frame` is the innermost as it was entered.
-        arms: the conditions around it, each with the calls that lead to it and whether it holds.
+        sure: whether each iteration reaches it, because it is under no condition.
+        chain: the calls that lead to it, the outermost first; `frame` is the frame of the innermost call.
+        arms: the conditions around it, each with the calls that lead to it, and whether it holds.
     """
 
     kind: str
@@ -54,19 +54,19 @@ class Event:
 
     @property
     def value(self) -> Value:
-        """What the event is about: the object whose method is called."""
+        """The object whose method the event calls."""
         function = self.node.func if isinstance(self.node, ast.Call) else self.node
         return Value(function.value if isinstance(function, ast.Attribute) else function, self.frame)
 
     def beside(self, other: Event) -> bool:
-        """Tell whether one round may come to both events."""
+        """Tell whether one iteration can reach both events."""
         mine = {(node, chain): holds for node, chain, holds in self.arms}
         return all(mine.get((node, chain), holds) is holds for node, chain, holds in other.arms)
 
 
 @dataclass(frozen=True)
 class Way:
-    """How the reading of an iteration came to a statement."""
+    """The path on which the reading of an iteration reached a statement."""
 
     loops: tuple[Loop, ...] = ()
     sure: bool = True
@@ -75,7 +75,7 @@ class Way:
     arms: tuple[Arm, ...] = ()
 
     def into(self, node: ast.If, arm: bool) -> Way:
-        """Return the way into an arm of a condition."""
+        """Return the path into a branch of a condition."""
         return replace(self, arms=(*self.arms, (node, self.chain, arm)))
 
 
@@ -164,7 +164,7 @@ class Reader:
             yield from self._expression(node, way)
 
     def _branches(self, node: ast.If, way: Way) -> Iterator[Event]:
-        """Yield the events of the arms of a condition; of one only, if a call says which."""
+        """Yield the events of both branches of a condition, or of one branch if the calls decide which."""
         yield from self._expression(node.test, way)
         known = decided(self._program, node.test, way.frame)
         for body, arm in ((node.body, True), (node.orelse, False)):
@@ -213,7 +213,7 @@ class Reader:
             yield Event(kind, call, receiver, loops, way.sure, way.chain, way.frame, way.arms)
 
     def _function(self, call: ast.Call) -> Function | None:
-        """Return the function of the script that is called if it is compiled."""
+        """Return the function of the script that a compiled function calls."""
         program = self._program
         bound = program.bound(call.func) if isinstance(call.func, ast.Name) else None
         held = bound.value if bound is not None and bound.item is None else None
@@ -355,7 +355,7 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
 
 
 def decided(program: Program, test: ast.expr, frame: Frame | None) -> bool | None:
-    """Return the truth of a condition, where the calls that lead to it say what it is."""
+    """Return the truth of a condition if the calls that lead to it decide it; None otherwise."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = decided(program, test.operand, frame)
         return None if inner is None else not inner

@@ -1,4 +1,4 @@
-"""What a mask says where it is true: "keep" or "drop", as far as the source tells it."""
+"""The meaning of true in a mask, "keep" or "drop", as far as the source defines it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TURNED = {"keep": "drop", "drop": "keep"}
 
 
 def polarity(program: Program, value: Value | ast.expr, depth: int = 0) -> str:
-    """Return "keep" or "drop" for what a mask marks by true or 1; empty if it is unknown.
+    """Return whether a mask marks positions to "keep" or to "drop" by true or 1; empty if this is unknown.
 
-    What a causal mask drops is the future, and what one of padding drops is the padding.
+    A causal mask drops the future, and a padding mask drops the padding.
     """
     found = {_end(program, one, depth) for one in flow(program).ends(value)} if depth < 8 else {""}
     return found.pop() if len(found) == 1 else ""
@@ -49,7 +49,7 @@ def _operation(program: Program, node: ast.BinOp, one: Value, depth: int) -> str
 
 
 def _compared(program: Program, node: ast.Compare, one: Value, depth: int) -> str:
-    """Return what `mask == 0`, `tokens != pad` and `place < length` say."""
+    """Return the polarity of `mask == 0`, `tokens != pad` or `place < length`."""
     left, right = node.left, node.comparators[0]
     equal = isinstance(node.ops[0], ast.Eq)
     if isinstance(node.ops[0], ast.Eq | ast.NotEq):
@@ -71,7 +71,7 @@ def _is_places(program: Program, node: ast.expr, one: Value) -> bool:
 
 
 def is_padding(program: Program, node: ast.expr, one: Value | None = None) -> bool:
-    """Tell whether an expression is the number of padding, by its name."""
+    """Tell by its name whether an expression is the index of padding."""
     text = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     if isinstance(node, ast.Subscript):
         text = str(constant(node.slice))
@@ -97,7 +97,7 @@ def _call(program: Program, node: ast.Call, one: Value, depth: int) -> str:
 
 
 def _triangle(program: Program, node: ast.Call, name: str, place: int) -> str:
-    """Return what the triangle of ones marks: the future above the diagonal, or the past with the present."""
+    """Return the polarity of a triangle of ones: the future is above the diagonal, the past and the present below."""
     given = argument(node, "diagonal", place) or argument(node, "k", place)
     diagonal = 0.0 if given is None else number(given)
     inner = node.func.value if place == 0 and isinstance(node.func, ast.Attribute) else node.args[0]
@@ -110,7 +110,7 @@ def _triangle(program: Program, node: ast.Call, name: str, place: int) -> str:
 
 
 def kind(program: Program, value: Value | ast.expr) -> str:
-    """Return "bool" for a mask of truth values, as a comparison or `bool()` makes it; empty for others."""
+    """Return "bool" for a mask of booleans, such as the result of a comparison or of `bool()`; empty for others."""
     found = set()
     for one in flow(program).ends(value):
         node = one.node

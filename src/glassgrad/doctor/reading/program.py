@@ -23,9 +23,9 @@ DEEPEST = 8
 
 @dataclass(frozen=True)
 class Bound:
-    """What a statement binds to a name: `value`, or with `item` its part; None for an unknown value.
+    """A value that a statement binds to a name: `value`, or with `item` a part of it; None for an unknown value.
 
-    `path` has the places of nested parts, the outer one first, as in `for i, (x, y) in enumerate(loader)`.
+    `path` has the indices of nested parts, the outer one first, as in `for i, (x, y) in enumerate(loader)`.
     """
 
     value: ast.expr | None
@@ -242,7 +242,7 @@ class Program:
         return None
 
     def calls_of(self, name: str) -> list[ast.Call]:
-        """Return the calls of a function by its name, or of a method by a dot and its name."""
+        """Return the calls of a function by its name, or of a method by its name after a dot."""
         return self._calls_of.get(name, [])
 
 
@@ -251,7 +251,7 @@ def _bound(value: ast.expr | None, statement: ast.AST, path: tuple[int, ...]) ->
 
 
 def place_of(function: Function | ast.Lambda, name: str) -> int:
-    """Return the place of a parameter among those that a call may give by place; -1 for others."""
+    """Return the index of a parameter among the positional ones; -1 for others."""
     given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
     return given.index(name) if name in given else -1
 

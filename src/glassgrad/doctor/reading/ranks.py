@@ -18,7 +18,7 @@ _SAME = named(
 _EACH = named("float long int double bool to type round sigmoid")
 _REDUCING = named("sum mean amax amin prod std var norm logsumexp any all argmax argmin")
 _DRAWN = {"uniform": 2, "normal": 2, "integers": 2, "standard_normal": 0, "random": 0, "permutation": 0, "choice": 1}
-"""Methods of generators of random numbers, with the place of the size among their arguments."""
+"""Methods of random generators, and the index of the size among their arguments."""
 _LIBRARIES = "torch.", "numpy."
 _DEEPEST = 16
 
@@ -241,7 +241,7 @@ def _made_shape(program: Program, call: ast.Call, depth: int) -> tuple[int, ...]
 
 
 def _is_best(node: ast.Subscript) -> bool:
-    """Tell whether a part is `x.max(1)[0]`: one number for each example."""
+    """Tell whether an expression is `x.max(1)[0]`, which has one number for each example."""
     call = node.value
     best = (
         isinstance(call, ast.Call)
@@ -257,7 +257,7 @@ def _is_best(node: ast.Subscript) -> bool:
 
 
 def _is_raised(node: ast.expr) -> bool:
-    """Tell whether an index is a column: `a.unsqueeze(1)`, `a[:, None]` or `a.view(-1, 1)`."""
+    """Tell whether an expression is a column: `a.unsqueeze(1)`, `a[:, None]` or `a.view(-1, 1)`."""
     while (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"long", "to", "int"}
     ):
@@ -273,7 +273,7 @@ def _is_raised(node: ast.expr) -> bool:
 
 
 def _drawn(program: Program, call: ast.Call, depth: int) -> int | None:
-    """Return the axes of what a generator of random numbers draws."""
+    """Return the number of axes of a sample from a random generator."""
     assert isinstance(call.func, ast.Attribute)
     made = flow(program).end(call.func.value)
     maker = program.names.full(made.node.func) if made is not None and isinstance(made.node, ast.Call) else ""
@@ -290,9 +290,9 @@ def _drawn(program: Program, call: ast.Call, depth: int) -> int | None:
 
 
 def has_row(program: Program, node: ast.expr) -> bool:
-    """Tell whether a value has one axis, or is a sum with such a part and others of unknown axes.
+    """Tell whether a value has one axis, or is a sum of such a term and terms with unknown axes.
 
-    If one of the others is a column, the sum has as many columns as rows.
+    If one of these terms is a column, the sum has as many columns as rows.
     """
     if rank(program, node) == 1:
         return True

@@ -42,7 +42,7 @@ def spot(node: Node, *also: Node, **facts: str) -> Spot:
 class Words:
     """The words of a rule in a file `reading*.toml` of `errors`.
 
-    `confirmed` are the titles of findings of a run that say the same.
+    `confirmed` holds the titles of a run's findings with the same meaning.
     """
 
     severity: str

@@ -1,4 +1,4 @@
-"""A loss as a sum: its terms with their signs, their factors, and the means and sums around them."""
+"""Split a loss into its terms, each with its sign, its factors, and the means and sums around it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Term:
     """A term of a sum.
 
     Attributes:
-        factors: what is multiplied, without numbers and signs.
+        factors: the factors of the term, without numbers and signs.
         sign: 1 or -1.
         reductions: "sum", "mean" and "/" around it, the outermost first.
-        scaled: whether a factor other than 1 or 1/2, or a division, changes its size.
-        names: the variables that hold it, or a factor of it.
+        scaled: whether a division, or a factor other than 1 or 1/2, changes its size.
+        names: the variables that hold it or a factor of it.
     """
 
     factors: tuple[Value, ...]
@@ -43,7 +43,7 @@ class Term:
 
 
 def terms(program: Program, value: Value | ast.expr) -> list[Term]:
-    """Return the terms of a sum, following names, calls of the script and reductions."""
+    """Return the terms of a sum. Follows names, calls of the script and reductions."""
     value = value if isinstance(value, Value) else Value(value)
     return list(_Terms(program).of(value, 0))[:_MOST]
 
@@ -70,7 +70,7 @@ class _Terms:
                 yield replace(term, names=term.names | name)
 
     def _added_up(self, value: Value) -> Iterator[tuple[Value, int]]:
-        """Yield what `loss = a; loss += b; loss -= c` adds up, with signs."""
+        """Yield the terms of `loss = a; loss += b; loss -= c`, with their signs."""
         node = value.node
         if not isinstance(node, ast.Name) or value.path:
             return
@@ -113,7 +113,7 @@ class _Terms:
 
     def _product(self, left: Value, right: Value, depth: int) -> Iterator[Term]:
         sides = [list(self.of(one, depth)) for one in (left, right)]
-        if min(map(len, sides)) > 1 or not any(map(_is_plain, sides)):  # a sum within a product stays whole
+        if min(map(len, sides)) > 1 or not any(map(_is_plain, sides)):  # do not split a sum within a product
             sides = [
                 found if len(found) == 1 else [Term((one,))] for found, one in zip(sides, (left, right), strict=True)
             ]
@@ -140,14 +140,14 @@ class _Terms:
 
 
 def _is_plain(found: list[Term]) -> bool:
-    """Tell whether a side of a product is a number, or a setting."""
+    """Tell whether a factor is a number or a setting."""
     return len(found) == 1 and all(
         isinstance(one.node, ast.Constant | ast.Name | ast.Attribute) for one in found[0].factors
     )
 
 
 def _named(call: ast.Call, name: str, method: bool) -> str:
-    """Return "sum" or "mean", with a bracket if it is along an axis."""
+    """Return "sum" or "mean", followed by a bracket if it reduces only some axes."""
     given = len(call.args) > (0 if method else 1) or any(one.arg in {"dim", "axis"} for one in call.keywords)
     return f"{name}(" if given else name
 

@@ -112,7 +112,7 @@ def layer(program: Program, node: ast.expr | None, depth: int = 0) -> Layer | No
 
 
 def _followed(program: Program, node: ast.expr) -> Layer | None:
-    """Return the module that a value is by all ways that lead to it."""
+    """Return the module of a value if all paths to it agree."""
     held = modules(program, node)
     if held is None or len({(one.name, one.owner and one.owner.node) for one in held}) != 1:
         return None
@@ -226,7 +226,7 @@ def end(program: Program, node: ast.expr | None, depth: int = 0) -> End | None:
 
 
 def _end_by_flow(program: Program, node: ast.expr) -> End | None:
-    """Return the op that made a value by all ways that lead to it: through parameters, methods and results."""
+    """Return the op that made a value, if all paths through parameters, methods and results agree."""
     ends = [_end(program, one.node, 1) if not one.path else None for one in flow(program).ends(node)]
     known = [one for one in ends if one is not None]
     same = bool(known) and len(known) == len(ends) and len({one.op for one in known}) == 1
@@ -287,7 +287,7 @@ def end_of_layer(program: Program, found: Layer, depth: int = 0) -> End | None:
 
 
 def _final_of(program: Program, listed: ast.expr) -> Layer | None:
-    """Return the last layer of a list that is written out, and that nothing is added to."""
+    """Return the last layer of a list display that nothing extends."""
     held = flow(program).end(listed)
     written = held.node if held is not None else None
     name = listed.id if isinstance(listed, ast.Name) else ""
@@ -343,7 +343,7 @@ def optimizes(program: Program, call: ast.Call) -> bool:
 
 
 def repeats(program: Program, call: ast.Call) -> bool:
-    """Tell whether a call is made several times with the same arguments and without training, as to see its spread."""
+    """Tell whether a loop without training repeats a call with the same arguments, as to measure its spread."""
     for one in program.outward(call):
         targets: list[ast.expr] = []
         if isinstance(one, ast.ListComp | ast.GeneratorExp):

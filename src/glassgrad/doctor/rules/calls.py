@@ -20,7 +20,7 @@ PART_OF_STEP = 0.8
 SUMMED = 4
 """Backward passes for each step of the optimizer, from which their sum makes another rate."""
 REMADE, PASSES = 6, 12
-"""Optimizers of the same parameters, and the backward passes that each serves, from which a loop makes them."""
+"""The number of optimizers of the same parameters, and of backward passes of each, that show a loop makes them."""
 
 
 @error(

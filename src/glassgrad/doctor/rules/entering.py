@@ -22,7 +22,7 @@ LARGE, SMALL = 4.0, 0.02
 """The deviation of weights times the root of the number of inputs: 0.6 for linear layers, 1.4 for kaiming_normal_."""
 MOSTLY = 0.5
 COPIES = 3
-"""Batches of copies that tell; fewer come by chance."""
+"""The number of batches of copies that is a sign; fewer occur by chance."""
 _RESHAPES = words("reshape view flatten")
 _REDUCTIONS = words("mean sum amax amin max min std var norm prod logsumexp")
 
@@ -226,7 +226,7 @@ def _copied(run: Run) -> Iterator[Seen]:
     if rows.alike < COPIES or rows.alike <= MOSTLY * rows.batches or _targets_alike(run):
         return
     if rows.same and any(facts.summary.std == 0 for facts in run.inputs):
-        return  # all numbers are one number
+        return  # all elements are equal
     where = run.calls.line("forward")
     each = "are one and the same" if rows.same > MOSTLY * rows.alike else "are copies of a few"
     what = (
@@ -239,7 +239,7 @@ def _copied(run: Run) -> Iterator[Seen]:
 
 
 def _targets_alike(run: Run) -> bool:
-    """Tell whether the targets of a batch are known to be all the same."""
+    """Tell whether all known targets of a batch are equal."""
     if run.labels:
         return all(labels.distinct < 2 for _, labels in run.labels)
     return bool(run.pairs) and all(not y.astype(np.float64).std() for _, y in run.pairs)

@@ -1,4 +1,4 @@
-"""Rules about outputs that do not come to fit their targets, whatever the loss says of them."""
+"""Rules about outputs that never fit their targets, whatever the loss shows."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
 OPPOSITE, BELOW = 0.35, 0.4
-"""The share of right answers of two from which they are the wrong way round, and that of a guess among several."""
+"""The share of correct predictions below which they are opposite: for two classes, and relative to chance for more."""
 SEEN, LARGER, BY_HEART = 20, 5, 0.5
-"""How often each of few examples was seen, the numbers of a model for each, and what of them it has to know by then."""
+"""The passes over each of a few examples, the model's parameters per example, and the share it should know by then."""
 SOON = 20
-"""The steps that a model has to have had."""
+"""The number of steps before which scores do not count."""
 ENOUGH = 6
-"""The steps that have to agree."""
+"""The number of steps that have to agree."""
 LITTLE, MUCH, LATE, PASSES = 0.25, 0.7, 200, 3.0
-"""What a model gets of what the probe gets, the share of all that the probe gets, the steps, and how often each of the
-examples of the probe was seen by then."""
+"""The share of the probe's gain that counts as little, the share of the variance or the classes that the probe has to
+learn, the fewest steps, and the fewest passes over the examples of the probe."""
 
 
 def _late(run: Run, kind: str) -> list[float]:
@@ -32,7 +32,7 @@ def _late(run: Run, kind: str) -> list[float]:
 
 
 def _falls(run: Run) -> float:
-    """Return by which part of its first value the loss falls in the last quarter of a run."""
+    """Return the fall of the loss in the last quarter of a run, relative to its first value."""
     curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
     if len(curve) < 16:
         return 0.0
@@ -118,7 +118,7 @@ def _few(run: Run) -> Iterator[Seen]:
     LITTLE,
 )
 def _slow(run: Run) -> Iterator[Seen]:
-    """Find a model whose loss falls on and on, and that has learnt next to nothing of what the probe has."""
+    """Find a model whose loss still falls, but which has learnt little compared with the probe."""
     if (
         run.calls.steps < LATE
         or run.parts.against

@@ -33,8 +33,8 @@ WELL, KNOWN = 0.85, 3
 STILL = 0.01
 """The fall in the last quarter of a run, relative to such a guess, from which the loss still falls."""
 SINGLE, SHUFFLED, FAINT = 256, 99, 0.05
-"""The most inputs that are looked at one by one, the number of permutations, of which the best is surpassed by chance
-in one of a hundred cases, and the share of what is to be learnt that counts as little."""
+"""The most inputs to test one by one; the number of permutations, whose best value chance exceeds in one of a hundred
+cases; and the learnable share that counts as little."""
 CLOSE, COLUMNS = 1e-5, 512
 """The relative difference up to which a column is the target itself, and the most columns."""
 VOCABULARY = 64
@@ -91,9 +91,9 @@ def _apart(run: Run) -> Iterator[Seen]:
 
 
 def _is_tied(x: Array, y: Array) -> bool:
-    """Tell whether an input by itself goes with a target, more than any goes with permuted ones.
+    """Tell whether one input correlates with a target more than any input does with permuted targets.
 
-    The probe, with its many features, misses the weak ties of noisy data, such as those of daily prices.
+    The probe has many features and misses weak correlations in noisy data, such as daily prices.
     """
     rng = np.random.default_rng(2)
     x = x[:, :: max(1, x.shape[1] // SINGLE)]
@@ -103,11 +103,11 @@ def _is_tied(x: Array, y: Array) -> bool:
 
 
 def tells_little(run: Run, last: float) -> bool:
-    """Tell whether a loss is that of a guess without inputs, and these tell little more, though something.
+    """Tell whether a loss equals that of a guess without inputs, and the inputs explain little, though something.
 
     Args:
         run: a run whose sampled examples are known.
-        last: its loss at the end.
+        last: the loss at its end.
 
     Example:
         >>> tells_little(Run(), 0.7)
@@ -162,7 +162,7 @@ def _behind(run: Run) -> Iterator[Seen]:
 
 
 def is_weighted(run: Run) -> bool:
-    """Tell whether a loss gives the classes weights, so that it asks for other answers than the likeliest."""
+    """Tell whether a loss weights the classes, so that its optimum is not the most likely class."""
     composed = run.graph is not None and any(op.name == "take_along_axis" for op in run.graph.losses())
     return composed or any(labels.weights is not None for _, labels in run.labels)
 
@@ -396,7 +396,7 @@ def probe(x: Array, y: Array) -> tuple[float, float, float]:
 
 
 def _hot(y: Array) -> Array:
-    """Return class numbers as rows of zeros and one 1."""
+    """Return class numbers as one-hot rows."""
     numbers = np.unique(y, return_inverse=True)[1]
     return np.eye(int(numbers.max()) + 1)[numbers]
 

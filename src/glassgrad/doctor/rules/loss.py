@@ -25,9 +25,9 @@ REACH = 4.0
 """The largest output at first, below which a loss above that of a guess is none of large outputs."""
 RISEN, LEAP, SPIKE = 1.5, 5.0, 3.0
 GROWN, BATCH = 1.5, 16
-"""The growth of updates before a jump of the loss, and the batch below which one odd example makes the loss jump."""
+"""The growth of updates before a jump of the loss, and the batch size below which one odd example causes a jump."""
 FALLS = 0.6
-"""The loss at the end relative to its highest level, from which it falls, though it rose before: terms come up late."""
+"""The loss at the end relative to its highest level, below which it falls after a rise, as when a term sets in late."""
 MOVED = 1.4
 """The ratio of sizes of targets or batches, from which they are not drawn from one data set."""
 MOSTLY = 0.9
@@ -150,7 +150,7 @@ def _rises(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
     if run.parts.against or _is_signed(run.graph) or _moves(run):
         return  # the loss of one of two players falls as the other's rises
-    apart = not run.parts.alone or _bootstraps(run)  # several optimizers: often players, or an actor and its critic
+    apart = not run.parts.alone or _bootstraps(run)  # players, or an actor and its critic
     if len(curve) < 5 or curve[:, 1].min() < 0:  # a ratio of losses with different signs has no meaning
         return
     leap = float(curve[1:10, 1].max())
@@ -205,7 +205,7 @@ def _flat(run: Run) -> Iterator[Seen]:
 
 
 def _bootstraps(run: Run) -> bool:
-    """Tell whether the targets come from a copy of the model, as in Q-learning: they grow, and the error with them."""
+    """Tell whether a copy of the model makes the targets, as in Q-learning, where targets and error grow together."""
     return run.parts.twin and (bool(run.parts.scales) or run.parts.strays)
 
 
@@ -261,7 +261,7 @@ def _spikes(run: Run) -> Iterator[Seen]:
     growth = _growth_before(run.data, step)
     told = f"; the updates had grown {growth:.1f} times before it" if growth > GROWN else ""
     what = f"the loss jumps to {value:.4g} at step {step}{told}"
-    # One odd example makes the loss of a small batch jump, and a change of the copy that of a bootstrapped one.
+    # One odd example makes the loss of a small batch jump, and an update of the copy makes a bootstrapped loss jump.
     often = len(found) > 2 and not _bootstraps(run) and (growth > GROWN or not is_of_few(run.data, BATCH))
     yield Seen(what, run.calls.line("loss"), value, tuple(found[:6]), severity="warning" if often else "info")
 

@@ -21,7 +21,7 @@ _ASKING = frozenset({"LBFGS"})
 RESTING = 3
 """The steps at the beginning that a schedule may stand at a rate of 0."""
 UPWARD, FALLS, LOWER = 0.7, 3, 0.2
-"""The share of steps in which the rate rises, how often it falls back, and by which part of the highest one."""
+"""The share of steps in which the rate rises, the number of falls, and the least fall relative to the highest rate."""
 WON = 3.0
 """The loss of a generator at which its judge gives it a chance of 5 %."""
 _ADVERSARIAL = frozenset({"binary_cross_entropy_with_logits", "binary_cross_entropy", "softplus", "log", "logsigmoid"})
@@ -123,7 +123,7 @@ def _won(run: Run) -> Iterator[Seen]:
 
 
 def _judges(graph: Graph, op: Op) -> bool:
-    """Tell whether an op is a binary loss, or the logarithm of a probability; a density has logarithms too."""
+    """Tell whether an op is a binary loss or the logarithm of a probability, not that of a density."""
     number = op.parents[0] if op.name == "log" and op.parents else -1
     for _ in range(5):
         maker = graph.made_by(number)

@@ -19,7 +19,7 @@ SHRUNK = 0.3
 MANY = 40
 """Steps after which a target network has been updated."""
 AT_ONCE = 0.1
-"""The distance of a copy from the model in steps of the optimizer; an average over ten steps is nine steps away."""
+"""The distance of a copy from the model, in steps of the optimizer; an average over ten steps is nine steps away."""
 FEW = 1e-2
 """The share of a model's numbers below which training only a vector cannot fit the data."""
 DECAYED, DECAYED_APART = 0.3, 1.5

@@ -17,8 +17,8 @@ DROPPED = 0.85
 FROZEN = 0.5
 """A share of frozen numbers that is worth knowing."""
 LONG, SHORT, ROUNDS, MOSTLY = 60, 64, 4.0, 0.8
-"""Steps after which a schedule has taken one; a half wave of a cosine that is one of epochs, and how many of
-them a run has, and the share of the steps that are steps of the schedule."""
+"""The steps after which a schedule should have taken one; the longest half wave of a cosine that may count epochs;
+the half waves that a run needs; and the share of its steps in which the schedule steps."""
 ADAPTIVE = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad", "Lion", "Adadelta"})
 """Optimizers that divide by the size of the gradient."""
 OWN_RATE = frozenset({"LBFGS", "Adadelta", "Rprop", "Adafactor", "ASGD", "Muon"})

@@ -30,9 +30,9 @@ VANISHED, AT_FIRST = 4e-4, 1e-4
 """‖gradient‖ / ‖weights‖ of one matrix relative to that of a later one, as the median of the samples, and in the first
 sample: Adam and similar optimizers may restore the gradient, at the price of the steps until then."""
 PASSED = 1e-2
-"""The same quotient of a layer before the lowest, from which the gradient has passed the lowest by."""
+"""The same quotient of a layer before the lowest one, above which the gradient has bypassed the lowest one."""
 TABLES = 10.0
-"""How much larger the ratio of the gradients themselves may be: a table of deviation 1 is no sign of small ones."""
+"""How much larger the ratio of the gradients themselves may be, because large weights make the quotient small."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 HUGE = 1e5
@@ -54,14 +54,14 @@ CLIPPED = 0.95
 DIVERGED = 100.0
 """The growth of a loss before it is not finite, which no single bad example makes."""
 FALLS = 0.1
-"""The share of the fall of a loss in the second half of a run, from which it goes on."""
+"""The share of the loss's fall in the second half of a run, above which the loss still falls."""
 OPPOSITE = -0.75
 """The median cosine of successive gradients: RMSprop reaches -0.6 in healthy runs."""
 TOO_FAR = 3.0
 """The length of an update relative to the distance to the minimum along it; full batches settle at 2
 (Cohen et al. 2021)."""
 SINGLE = 4
-"""The number of examples in a step, below which their loss is what it is by chance."""
+"""The number of examples in a step, below which chance decides the loss."""
 ROUNDING = 1e-6
 """A gradient relative to all gradients together: a smaller one consists of rounding errors."""
 _FLAT = words("sign sgn round floor ceil trunc heaviside")
@@ -79,7 +79,7 @@ def _sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen
 
 
 def is_of_few(data: MonitorData | None, least: int = SINGLE) -> bool:
-    """Tell whether a step sees fewer examples than `least`: losses and gradients of two steps have little in common.
+    """Tell whether a step sees fewer examples than `least`, so that losses and gradients of two steps differ by chance.
 
     Example:
         >>> is_of_few(None)
@@ -120,7 +120,7 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
     drawn = f"; weights are drawn at {run.parts.drawn_at}" if run.parts.drawn_at else ""
     slight = [at for at, place in enumerate(places) if data.parameters[place] in run.parts.slight]
-    small = slight if 2 * len(slight) < len(places) else []  # the quotient of few that begin at 0 is large by that
+    small = slight if 2 * len(slight) < len(places) else []  # weights near 0 make a quotient large
     parts = [(ratios, VANISHED, "")] if len(data) >= ENOUGH else []
     for part, threshold, when in [*parts, (ratios[:1], AT_FIRST, " in the first step")]:
         middle = _middle(part)
@@ -133,7 +133,7 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
         by_size = _middle(data.gradient_norm[: len(part), places])  # small weights make the quotient of a layer large
         reached = [at for at in known if _is_beside(data, places[at], places[low])]
         if any(middle[at] > threshold * middle[high] for at in reached) or any(middle[:low] > PASSED * middle[high]):
-            continue  # it arrives there and before: a deviation beside weights, or a branch with a small scale
+            continue  # the gradient arrives in this layer or before it: a scale beside weights, or a small branch
         if share < threshold and by_size[low] < (1 if when else TABLES) * threshold * by_size[high]:
             yield Seen(
                 f"the gradient relative to the weights is {middle[low]:.1e} for {data.parameters[places[low]]}{when}, "
@@ -215,7 +215,7 @@ def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
             f"the gradient of a step points against that of the step before (cosine {middle:.2f}): the weights jump "
             "back and forth across a valley"
         )
-        milder = "info" if _falls_on(run) else ""  # as full batches do at the edge of stability, and learn
+        milder = "info" if _falls_on(run) else ""  # full batches zigzag at the edge of stability and still learn
         yield Seen(what, "", middle, pairs(data.steps[known], data.gradient_cosine[known]), severity=milder)
 
 

@@ -222,7 +222,7 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
     if len(known) < 3 or sum(labels.count for labels in known) < ENOUGH or max(labels.classes for labels in known) < 2:
         return
     if has_several(run.graph):
-        return  # as of the examples of one side, in the loss of a judge
+        return  # for example, the loss of a discriminator has one label for each side
     if all(len(one) == 1 and one[0] == values[0][0] for one in values) and all(one.distinct == 1 for one in known):
         count = sum(labels.count for labels in known)
         what = f"all {count:,} labels of {len(known)} sampled steps are {int(values[0][0])}: there is nothing to tell"
@@ -360,7 +360,7 @@ def _favoured(run: Run) -> Iterator[Seen]:
 
 
 def _by_example(graph: Graph | None, labels: Labels) -> Array | None:
-    """Return the weights of the classes from those that a loss gives its examples; None if they are not by class."""
+    """Return the class weights from the weights of the examples in a loss; None if they do not depend on the class."""
     if labels.values is None or labels.classes < 2 or graph is None:
         return None
     for op in graph.ops:

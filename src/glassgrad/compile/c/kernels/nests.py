@@ -29,7 +29,7 @@ from glassgrad.compile.plan.nests import Access, Expr, Nest, Reduction, operands
 BLOCK = 128  # terms that are added before their sum is added to the total
 _KEEP_COST = 12  # more expensive values are kept for the next pass
 _LONG = 88  # characters of an expression that stays in one line
-_SHARED = 1 << 15  # points of a nest whose outermost loop threads share
+_SHARED = 1 << 15  # the fewest points of a nest whose outermost loop runs on several threads
 _COLUMNS, _BLOCKS = 64, 4  # the fewest columns that a thread takes, and the most blocks of them
 _OWN = 1 << 12  # elements of scratch memory that each turn of a shared loop may have of its own
 _COUNTERS = "ijklmn"

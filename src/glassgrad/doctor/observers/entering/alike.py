@@ -1,4 +1,4 @@
-"""Look at the rows of what enters a model: whether they are copies of each other, and how pictures were cut."""
+"""Check the inputs of a model: copies among the rows of a batch, and the layout of images."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from glassgrad.doctor.library import Array, Module
 from glassgrad.doctor.parts import Copied, Layout
 
 _MOST, _OF_BATCH, _LEAST = 24, 64, 8
-"""The batches that are looked at, the rows of each, and the fewest rows."""
+"""The number of batches to check, the rows to check in each, and the fewest rows that suffice."""
 _FEW = 0.25
-"""The share of different rows from which a batch is copies of a few."""
+"""The share of distinct rows below which a batch consists of copies."""
 _NEAR, _FAR = 0.45, 0.25
-"""The correlation of numbers that are one pixel apart in another layout, and by how much that of neighbours is less."""
+"""The least correlation of neighbouring pixels in the other layout, and how far it exceeds that in the given layout."""
 _NUMBERS = 1 << 16
 
 
 class Alike:
-    """Counts the different rows of sampled batches, and the layout of the first one.
+    """Counts the distinct rows of sampled batches, and checks the layout of the first one.
 
     Example:
         >>> rows = Alike()
@@ -33,7 +33,7 @@ class Alike:
         self._looked = False
 
     def look(self, inputs: Array, model: Module | None = None) -> None:
-        """Look at a batch; `model` tells which axis its first convolution takes for the channels."""
+        """Check a batch. The first convolution of `model` defines the axis of the channels."""
         if not self._looked and model is not None:
             self._looked = True
             self._layout = layout_of(inputs, model)
@@ -47,20 +47,20 @@ class Alike:
         self._alike += different == 1 or (continuous and different <= _FEW * len(flat))
 
     def found(self) -> Copied:
-        """Return how many batches were looked at, and how many are copies of few rows, and of one."""
+        """Return the numbers of checked batches, of those with copies of a few rows, and of those with one row."""
         return Copied(self._batches, self._alike, self._same)
 
     @property
     def layout(self) -> Layout | None:
-        """The layout that pictures seem to have, if it is not the one that the model takes; None otherwise."""
+        """The apparent layout of images, if it differs from the one that the model expects; None otherwise."""
         return self._layout
 
 
 def layout_of(inputs: Array, model: Module) -> Layout | None:
-    """Return the layout of pictures or records whose channels seem to be the last axis, though the model takes axis 1.
+    """Return the layout of images or records that seem to have channels last, though the model expects them in axis 1.
 
-    Neighbours along the last axis are then of different channels, and numbers as many places apart as there are
-    channels are neighbours in the picture.
+    In that layout, neighbours in memory belong to different channels, and elements that are as many places apart as
+    there are channels are neighbouring pixels.
 
     Example:
         >>> import glassgrad as gg

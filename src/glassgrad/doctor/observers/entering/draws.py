@@ -1,4 +1,4 @@
-"""Passes in training mode that are repeated for the same inputs: their spread is wanted, and no mode was forgotten."""
+"""Find repeated passes in training mode over the same inputs, which measure a spread and are no mistake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glassgrad.doctor.run import Calls, Site
 
 
 class Draws:
-    """Forgets such passes among `calls.training`, of which each is told to `look` after it was noted there."""
+    """Removes such passes from `calls.training`. Call `look` after each pass is recorded there."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -18,7 +18,7 @@ class Draws:
         self._entered: Callable[[], object] = lambda: None
 
     def look(self, entering: Tensor) -> None:
-        """Look at the inputs of a pass without gradients."""
+        """Compare the inputs of a pass without gradients with those of the previous one."""
         call = self._calls.training[-1] if self._calls.training else None
         if call is not None and call == self._last and self._entered() is entering:
             self._calls.training[:] = [one for one in self._calls.training if one != call]

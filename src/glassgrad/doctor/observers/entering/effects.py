@@ -1,4 +1,4 @@
-"""Find arguments and columns of the inputs that have no effect on what a model returns."""
+"""Find arguments and input columns that have no effect on the outputs of a model."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Outputs = list[Array]
 
 
 class Effects:
-    """Calls a model with the rows of one argument in another order, or those of the first or the last column.
+    """Calls a model after it permutes the rows of one argument, or of its first or last column.
 
     Attributes:
-        idle: the arguments without an effect, by place; `columns`: which columns of the only argument have none.
+        idle: the positions of the arguments without an effect.
+        columns: the columns without an effect, if the model has only one argument.
     """
 
     def __init__(self) -> None:
@@ -35,11 +36,11 @@ class Effects:
         self.columns: tuple[str, ...] = ()
 
     def wants(self, step: int) -> bool:
-        """Tell whether it is time for a look."""
+        """Tell whether a check is due at this step."""
         return self._looks < LOOKS and step >= self._next
 
     def ask(self, step: int, model: Module, args: Args) -> None:
-        """Look at the arguments of a step. Restores the model and the random generators."""
+        """Check the arguments of a step. Restores the model and the random generators."""
         self._next = LATER * step
         arrays = {at: one for at, arg in enumerate(args) if (one := _rows_of(arg)) is not None}
         rows = len(arrays[min(arrays)]) if arrays else 0
@@ -47,7 +48,7 @@ class Effects:
         if rows < _FEWEST or len(known) < len(arrays):
             return
         idle = tuple(_without_effect(model, args, {at: _turned(one) for at, one in known.items()}))
-        idle = () if len(idle) == len(known) else idle  # no argument has one: another rule tells it
+        idle = () if len(idle) == len(known) else idle  # another rule reports it if no argument has an effect
         columns: tuple[str, ...] = ()
         if len(known) == 1 and not idle:
             columns = _idle_columns(model, args, *known.items())
@@ -56,7 +57,7 @@ class Effects:
         self.columns = columns if self._looks == 1 else tuple(one for one in columns if one in self.columns)
 
     def found(self, model: Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of the arguments and the columns on which all looks agree; nothing after a single one."""
+        """Return the names of the arguments and the columns on which all checks agree; empty after a single check."""
         if self._looks < LOOKS:
             return (), ()
         names = [name for name, one in inspect.signature(model.forward).parameters.items() if one.kind in _BY_PLACE]
@@ -87,7 +88,7 @@ def _idle_columns(model: Module, args: Args, known: tuple[int, Array]) -> tuple[
 
 
 def _without_effect(model: Module, args: Args, changes: dict[int, Array]) -> Iterator[int]:
-    """Yield the arguments whose change leaves the outputs as they were, in both modes."""
+    """Yield the arguments whose change does not change the outputs in training or in evaluation mode."""
     before = _run(model, args, training=False)
     if before is None or not _varies(before, len(next(iter(changes.values())))):
         return
@@ -99,16 +100,16 @@ def _without_effect(model: Module, args: Args, changes: dict[int, Array]) -> Ite
         other = (*other, *args[place + 1 :])
         if not _same(before, _run(model, other, training=False)):
             continue
-        if _same(_run(model, args, training=True), _run(model, other, training=True)):  # teacher forcing, say
+        if _same(_run(model, args, training=True), _run(model, other, training=True)):  # teacher forcing, for example
             yield place
 
 
 def _run(model: Module, args: Args, *, training: bool) -> Outputs | None:
-    """Return copies of all outputs of a call with the same random numbers; None if they are not tensors alone."""
+    """Return copies of all outputs of a call with the same random numbers; None if some are not tensors."""
     torch = any(library.is_torch(one) for one in args)
     found: list[Tensor | None] = []
     with suppress(Exception), aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
-        model.train(training)  # a call may fail: lengths, say, have to be in order
+        model.train(training)  # a call may fail, for example because lengths have to be sorted
         found = list(_every(model(*args)))
     arrays = [None if one is None else library.numbers(one) for one in found]
     return (
@@ -133,7 +134,7 @@ def _every(value: Tensor) -> Iterator[Tensor | None]:
 
 
 def _varies(outputs: Outputs, rows: int) -> bool:
-    """Tell whether outputs differ from example to example, or are one number for all."""
+    """Tell whether outputs differ between examples, or are one number for the batch."""
     return any(one.ndim == 0 or (len(one) == rows and bool((one != one[:1]).any())) for one in outputs)
 
 

@@ -36,7 +36,7 @@ class Held:
 
     @property
     def full(self) -> bool:
-        """Whether enough passes were looked at."""
+        """Whether enough passes were checked."""
         return self._passes >= _PASSES
 
     def look(self, step: int, frame: FrameType, inputs: Array, output: Array, kind: str) -> None:
@@ -60,9 +60,9 @@ class Held:
 
 
 def of_training(frame: FrameType | None, inputs: Array, output: Array) -> tuple[str, Array] | None:
-    """Return kind and targets of a training step whose loss does not tell them, by the names of the user's variables.
+    """Return the kind and the targets of a training step from the user's variables, if its loss does not define them.
 
-    Only classes and signs are looked for: the target of a number may be anything.
+    This finds only classes and signs, because any variable could be the target of a regression.
     """
     if frame is None or len(inputs) != len(output) or len(inputs) < 4 or output.dtype.kind != "f":
         return None
@@ -74,14 +74,14 @@ def of_training(frame: FrameType | None, inputs: Array, output: Array) -> tuple[
         return "classes", found
     bounded = output.min() < 0 < output.max() or (output.min() >= 0 and 0.5 < output.max() <= 1)
     found = _best(known, output, "binary") if bounded else None
-    if found is None and bounded:  # signs, whatever their name, if there are no others
+    if found is None and bounded:  # accept signs under any name if there are no classes
         signs = [_plain(one, output).reshape(-1) for _, one in beside if _is_of_signs(one, output)]
         found = signs[0] if signs and all(np.array_equal(one, signs[0]) for one in signs) else None
     return None if found is None else ("binary", found)
 
 
 def _plain(target: Array, output: Array) -> Array:
-    """Return class numbers for rows of which one is 1, and zeros and ones for signs."""
+    """Return class numbers for one-hot rows, and zeros and ones for signs."""
     if target.shape == output.shape and target.ndim == 2 and target.shape[1] > 1:
         one_of_each = np.isin(target, (0, 1)).all() and (target.sum(1) == 1).all()
         return target.argmax(1) if one_of_each else target
@@ -94,7 +94,7 @@ def _is_of_signs(target: Array, output: Array) -> bool:
 
 
 def _beside(variables: Variables, inputs: Array) -> Iterator[tuple[str, Array]]:
-    """Yield variables with a value for each example of a batch, and the rows of longer ones that an index picks."""
+    """Yield variables with a value for each example, and the rows that an index selects from longer variables."""
     yield from ((name, one) for name, one in variables if len(one) == len(inputs))
     indices = [one for _, one in variables if one.ndim == 1 and one.dtype.kind in "iu" and len(one) == len(inputs)]
     wholes = [one for _, one in variables if one.shape[1:] == inputs.shape[1:] and len(one) > len(inputs)]

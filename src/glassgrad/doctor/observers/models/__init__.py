@@ -1,4 +1,4 @@
-"""What a model is beside its calls: its normalisations and dropouts, tensors that are no parameters, copies, loads.
+"""Facts about a model apart from its calls: normalisations, dropouts, tensors that are not parameters, copies, loads.
 
-In: the model, and the user's files for lines. Out: facts for `Parts`.
+In: the model, and the user's files to find lines in. Out: facts for `Parts`.
 """

@@ -1,4 +1,4 @@
-"""Find passes of a model in training mode whose outputs no backward pass uses, such as those of a validation."""
+"""Find forward passes in training mode whose outputs no backward pass uses, such as those of a validation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from glassgrad.doctor.run import Site, line_of
 
 _FEW, _ROUNDS, _CALLS, _TOGETHER = 0.34, 8, 4, 2.0
-"""The share of rounds in which such a line runs, the fewest rounds and calls, and the calls in one round."""
+"""The largest share of rounds in which such a line runs, and the fewest rounds, calls, and calls in a round."""
 
 
 class Apart:
@@ -27,12 +27,12 @@ class Apart:
         self._rounds = 0
 
     def entered(self, site: Site) -> None:
-        """Note a pass in training mode, with gradients."""
+        """Record a forward pass in training mode with gradients."""
         self._waiting[site] += 1
         self._last = site
 
     def used(self) -> None:
-        """Note a backward pass: the last call before it is part of the training."""
+        """Record a backward pass. The last call before it belongs to the training."""
         if self._last is not None:
             self._used.add(self._last)
             self._rounds += 1
@@ -45,7 +45,7 @@ class Apart:
         self._last = None
 
     def found(self) -> tuple[str, int]:
-        """Return the line with most calls that no backward pass follows, and its calls; "" and 0 if there is none."""
+        """Return the line with the most calls that no backward pass uses, and their number; "" and 0 if none."""
         self._close()
         for site, calls in self._calls.most_common():
             rounds = self._seen[site]

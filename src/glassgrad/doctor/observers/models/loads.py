@@ -1,4 +1,4 @@
-"""Remember what was loaded into modules, to see whether it is still there when training begins."""
+"""Remember the weights that were loaded into modules, to check whether they still hold when training begins."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from glassgrad.doctor import library
 from glassgrad.doctor.library import Array, Module
 
 _MOST, _NUMBERS, _LEAST = 24, 256, 24
-"""The matrices of a load that are remembered, the numbers of each, and the fewest that tell."""
+"""The number of matrices to remember of a load, the elements to remember of each, and the fewest that suffice."""
 _APART, _MOSTLY = 0.3, 0.6
-"""The correlation with what was loaded from which a matrix was drawn anew, and the share of such matrices."""
+"""The correlation with the loaded values below which a matrix was initialised again, and the share of such matrices."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """A load of weights: into which module, the user's line, and some numbers of each matrix."""
+    """A load of weights: the module, the user's line, and some elements of each matrix."""
 
     module: weakref.ref[Module]
     where: str
@@ -27,7 +27,7 @@ class Load:
 
 
 def noted(module: Module, where: str) -> Load:
-    """Remember the weights of a module that were just loaded."""
+    """Remember the weights of a module right after a load."""
     return Load(weakref.ref(module), where, dict(_some(module)))
 
 
@@ -40,9 +40,9 @@ def _some(module: Module) -> Iterator[tuple[str, Array]]:
 
 
 def drawn_anew(model: Module, loads: list[Load]) -> tuple[str, int, int] | None:
-    """Return the line of the last load into a part of a model of which most matrices were drawn anew since.
+    """Return the line of the last load after which most of the loaded matrices were initialised again.
 
-    With it come the number of these matrices, and of all that are known. None if there is no such load.
+    Also returns the number of these matrices, and of all remembered ones. None if there is no such load.
     """
     parts = {id(one) for one in model.modules()} if hasattr(model, "modules") else set()
     for load in reversed(loads):

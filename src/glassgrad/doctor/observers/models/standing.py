@@ -1,4 +1,4 @@
-"""What the modules of a model are set to: running statistics, dropouts, tensors that no parameter holds."""
+"""The settings of the modules of a model: running statistics, dropouts, and tensors that are not parameters."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from glassgrad.doctor.library import Module, Tensor
 from glassgrad.doctor.parts import Outside, Statistics
 
 LEAST = 20
-"""The number of steps after which running statistics should have arrived."""
+"""The number of steps after which running statistics should have converged."""
 LATE, LATEST = 0.5, 0.9
-"""The least share of arrived statistics in a healthy run; the momentum above which only the last batch counts."""
+"""The smallest convergence of statistics in a healthy run; the momentum above which only the last batch counts."""
 _EMPTIED = 0.85
-"""A probability of dropout above which next to nothing passes."""
+"""The probability of dropout above which almost nothing passes."""
 _DEEPEST = 2
 
 
 def statistics(model: Module, steps: int, files: list[str]) -> Iterator[Statistics]:
-    """Yield the normalisations whose running statistics describe too little, or only the last batch."""
+    """Yield the normalisations whose running statistics have not converged, or describe only the last batch."""
     for name, module in model.named_modules():
         momentum = getattr(module, "momentum", None)
         mean = library.numbers(getattr(module, "running_mean", None))
@@ -39,7 +39,7 @@ def pretending(model: Module, files: list[str]) -> tuple[tuple[str, ...], str]:
 
 
 def fixed(model: Module) -> Iterator[tuple[str, bool]]:
-    """Yield normalisations of which no parameter is trained, and whether their statistics move in a pass."""
+    """Yield normalisations without trained parameters, and whether a pass changes their statistics."""
     for name, module in model.named_modules():
         own = list(module.parameters(recurse=False)) if hasattr(module, "running_mean") else []
         if own and not any(library.trainable(one) for one in own):
@@ -47,7 +47,7 @@ def fixed(model: Module) -> Iterator[tuple[str, bool]]:
 
 
 def dropouts(model: Module, files: list[str]) -> Iterator[tuple[str, float, str]]:
-    """Yield the dropouts that leave next to nothing, with their probabilities and lines."""
+    """Yield the dropouts that drop almost everything, with their probabilities and lines."""
     for name, module in model.named_modules():
         kind, share = type(module).__name__, getattr(module, "p", 0.0)
         if "Dropout" in kind and isinstance(share, int | float) and share >= _EMPTIED:
@@ -55,12 +55,12 @@ def dropouts(model: Module, files: list[str]) -> Iterator[tuple[str, float, str]
 
 
 def loose(model: Module, held: Collection[int], files: list[str]) -> Iterator[Outside]:
-    """Yield attributes of modules with tensors that want gradients, and that are no parameters and in no optimizer.
+    """Yield attributes of modules that hold tensors with gradients which are neither parameters nor in an optimizer.
 
     Args:
-        model: before its training begins, when no state of an earlier pass is there.
-        held: the ids of the tensors that are parameters of the model, or that an optimizer has.
-        files: the user's files that may hold it.
+        model: before training begins, so that it holds no state of an earlier pass.
+        held: the ids of the model's parameters and of the tensors of the optimizers.
+        files: the user's files that may define the model.
     """
     for path, module in model.named_modules() if hasattr(model, "named_modules") else ():
         for attribute, value in list(vars(module).items()):
@@ -75,7 +75,7 @@ def loose(model: Module, held: Collection[int], files: list[str]) -> Iterator[Ou
 
 
 def _tensors(value: object, depth: int = 0) -> Iterator[Tensor]:
-    """Yield the tensors that want gradients and are no parameters in a value or in nested containers."""
+    """Yield the tensors in a value or in nested containers that require gradients but are not parameters."""
     if isinstance(value, list | tuple | set | Mapping) and depth < _DEEPEST:
         for one in value.values() if isinstance(value, Mapping) else value:
             yield from _tensors(one, depth + 1)
@@ -84,7 +84,7 @@ def _tensors(value: object, depth: int = 0) -> Iterator[Tensor]:
 
 
 def _is_made_of(module: Module, attribute: str) -> bool:
-    """Tell whether a layer makes an attribute of its parameters before each pass, as weight normalisation does."""
+    """Tell whether a layer computes an attribute from its parameters before each pass, as weight normalisation does."""
     return any(name.startswith(f"{attribute}_") for name, _ in module.named_parameters(recurse=False))
 
 

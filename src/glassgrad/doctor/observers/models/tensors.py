@@ -1,4 +1,4 @@
-"""A module for the tensors of an optimizer that no module owns, so that their training can be watched."""
+"""A module for the tensors of an optimizer that belong to no module, so that the doctor can watch their training."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def model_of(optimizer: Optimizer, frame: FrameType) -> Module | None:
     """Return a module whose parameters are the tensors of an optimizer, with the names of the user's variables.
 
     Args:
-        optimizer: of glassgrad or of PyTorch.
-        frame: the user's, which holds the variables.
+        optimizer: an optimizer of glassgrad or of PyTorch.
+        frame: the user's frame, which holds the variables.
     """
     held = [one for group in optimizer.param_groups for one in group["params"]]
     return model_of_tensors(held, frame) if all(map(library.is_tensor, held)) else None
 
 
 def model_of_tensors(held: Sequence[Tensor], frame: FrameType) -> Module | None:
-    """Return a module whose parameters are some tensors; None for a picture or a few numbers that are fitted."""
+    """Return a module whose parameters are these tensors; None if they are an image or a few fitted numbers."""
     known = [one for one in held if library.trainable(one)]
     if len(known) < max(len(held), 2) or all(len(one.shape) < 2 for one in known):
         return None
@@ -40,7 +40,7 @@ def _variables(frame: FrameType) -> Iterator[tuple[int, str]]:
                 yield from ((id(part), f"{path}[{at}]") for at, part in enumerate(one) if library.is_tensor(part))
             elif isinstance(one, dict):
                 yield from ((id(part), f"{path}[{at!r}]") for at, part in one.items() if library.is_tensor(part))
-    for name, value in [*frame.f_globals.items(), *frame.f_locals.items()]:  # a variable of its own names it better
+    for name, value in [*frame.f_globals.items(), *frame.f_locals.items()]:  # prefer the name of a variable of its own
         if library.is_tensor(value):
             yield id(value), name
 

@@ -1,1 +1,1 @@
-"""The rules that read scripts, by family: each yields the places where a program shows a fault."""
+"""The rules that read scripts, by family. Each yields the places where a program has a fault."""

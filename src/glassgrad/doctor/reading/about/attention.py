@@ -38,7 +38,7 @@ def _inverted(program: Program) -> Iterator[Spot]:
 
 
 def _mask_of(program: Program, call: ast.Call) -> tuple[ast.expr, str, str] | None:
-    """Return the mask that a call gets, what it is to mark by true, and who says so."""
+    """Return the mask argument of a call, what true means in it ("keep" or "drop"), and the reason in words."""
     name = library_name(program, call) or getattr(call.func, "attr", "")
     if name == "scaled_dot_product_attention":
         mask = argument(call, "attn_mask", 3)
@@ -60,7 +60,7 @@ def _mask_of(program: Program, call: ast.Call) -> tuple[ast.expr, str, str] | No
 
 
 def _is_low(program: Program, node: ast.expr) -> bool:
-    """Tell whether a number is minus infinity, or nearly."""
+    """Tell whether a number is minus infinity or a large negative number."""
     text = ast.unparse(node)
     value = setting(program, node)
     return "-inf" in text or bool(re.search(r"-\s*\w+\.inf|finfo.*min", text)) or (value is not None and value <= -1e4)
@@ -71,7 +71,7 @@ def _is_low(program: Program, node: ast.expr) -> bool:
 
 @reads("targets seen by the model")
 def _seen(program: Program) -> Iterator[Spot]:
-    """Find attention without a mask, or with one that is off by a place, where each next token is predicted."""
+    """Find models of the next token whose attention has no mask, or a mask that is off by one."""
     yield from _late_masks(program)
     words = {getattr(node, "attr", getattr(node, "id", getattr(node, "arg", ""))) for node in program.nodes}
     limited = any(isinstance(word, str) and re.search(r"mask|tril|triu|causal|inf$", word) for word in words)
@@ -90,7 +90,7 @@ def _seen(program: Program) -> Iterator[Spot]:
 
 
 def _late_masks(program: Program) -> Iterator[Spot]:
-    """Find `tril(ones, diagonal=1)` and `triu(ones, diagonal=2)`, which let each place see the next one."""
+    """Find `tril(ones, diagonal=1)` and `triu(ones, diagonal=2)`, which let each position see the next one."""
     for call in program.calls:
         full = program.names.full(call.func)
         name = last(full) or getattr(call.func, "attr", "")
@@ -118,7 +118,7 @@ def _unmasked(program: Program, node: ast.expr) -> ast.expr:
 
 
 def _same_tokens(program: Program, output: ast.expr, target: ast.expr) -> bool:
-    """Tell whether a target is the very input of a model of tokens."""
+    """Tell whether a target is the unshifted input of a model of tokens."""
     embeds = any(library_name(program, one) == "Embedding" for one in program.calls)
     wanted = _plain(target)
     given = [_plain(arg) for call in _called(program, output) if isinstance(call, ast.Call) for arg in call.args[:1]]
@@ -126,7 +126,7 @@ def _same_tokens(program: Program, output: ast.expr, target: ast.expr) -> bool:
 
 
 def _plain(node: ast.expr) -> str:
-    """Return the variable of `x.view(-1)` and the like; empty for a part or for another expression."""
+    """Return the variable in `x.view(-1)` and similar calls; empty for a slice or another expression."""
     while isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"view", "reshape", "flatten", "contiguous"}:
         assert isinstance(node.func, ast.Attribute)
         node = node.func.value
@@ -134,7 +134,7 @@ def _plain(node: ast.expr) -> str:
 
 
 def _next_tokens(program: Program, output: ast.expr, target: ast.expr) -> bool:
-    """Tell whether a target is the input of the model, one place on."""
+    """Tell whether a target is the input of the model shifted by one."""
     source = _slice_of(program, target, True)
     given = [
         _slice_of(program, arg, False)
@@ -145,7 +145,7 @@ def _next_tokens(program: Program, output: ast.expr, target: ast.expr) -> bool:
 
 
 def _called(program: Program, node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the calls of models from which a value is made, without entering them."""
+    """Yield the calls of models that compute a value, without entering them."""
     seen = 0
     waiting: list[ast.expr] = [node]
     while waiting and seen < 12:
@@ -163,7 +163,7 @@ def _called(program: Program, node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _slice_of(program: Program, node: ast.expr, later: bool) -> str | None:
-    """Return the text of x for `x[:, 1:]` or `x[1:]`, or for `x[:, :-1]` and `x[:-1]` if earlier is wanted."""
+    """Return the text of x for `x[:, 1:]` or `x[1:]`; with `earlier`, for `x[:, :-1]` or `x[:-1]`."""
     for _ in range(6):
         if isinstance(node, ast.Name):
             bound = program.bound(node)
@@ -186,7 +186,7 @@ def _slice_of(program: Program, node: ast.expr, later: bool) -> str | None:
 
 
 def _attention(program: Program) -> ast.expr | None:
-    """Return the attention of a script that no mask limits."""
+    """Return the unmasked attention of a script."""
     for call in program.calls:
         name, operand = op(program, call)
         if name == "softmax" and operand is not None and _is_scores(program, operand):
@@ -225,7 +225,7 @@ def _product(program: Program, node: ast.expr) -> bool:
 
 @reads("softmax along the wrong axis")
 def _wrong_axis(program: Program) -> Iterator[Spot]:
-    """Find a softmax of scores `q @ k.transpose(-2, -1)` along another axis than the last."""
+    """Find a softmax of scores `q @ k.transpose(-2, -1)` along an axis other than the last."""
     for call in program.calls:
         name, operand = op(program, call)
         if name != "softmax" or operand is None:
@@ -243,7 +243,7 @@ def _wrong_axis(program: Program) -> Iterator[Spot]:
 
 
 def _many(program: Program, call: ast.Call) -> bool:
-    """Tell whether the function around unpacks a shape of at least three axes."""
+    """Tell whether the enclosing function unpacks a shape of at least three axes."""
     around = program.function(call)
     for node in ast.walk(around) if around is not None else ():
         target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -269,7 +269,7 @@ def _transposed(node: ast.expr) -> Iterator[tuple[int, int]]:
 
 @reads("attention across the batch")
 def _across(program: Program) -> Iterator[Spot]:
-    """Find a layer that takes the sequence first, and whose result is read with the batch first."""
+    """Find a layer that takes the sequence first, while the script reads its result with the batch first."""
     for owner in program.modules():
         forward = owner.methods.get("forward")
         for call in ast.walk(forward) if forward is not None else ():
@@ -287,7 +287,7 @@ def _across(program: Program) -> Iterator[Spot]:
 
 
 def _made_with_axes(program: Program, call: ast.Call, name: str) -> ast.Call | None:
-    """Return the call that says whether a layer takes the batch first."""
+    """Return the call whose arguments define whether a layer takes the batch first."""
     if name == "TransformerEncoder" and call.args:
         inner = modules(program, call.args[0])
         return inner[0].call if inner else None
@@ -295,13 +295,13 @@ def _made_with_axes(program: Program, call: ast.Call, name: str) -> ast.Call | N
 
 
 def _turned(program: Program, call: ast.Call, forward: ast.AST) -> bool:
-    """Tell whether a `forward` exchanges axes, so that it may well put the sequence first."""
+    """Tell whether a `forward` exchanges axes, and so may put the sequence first."""
     text = ast.unparse(forward)
     return bool(re.search(r"transpose\(|permute\(|\.mT|swapaxes|einsum|rearrange|stack\(", text))
 
 
 def _batch_first_reader(program: Program, owner: Class, call: ast.Call) -> ast.expr | None:
-    """Return what reads a result with the batch first: its mean over axis 1, or one place of axis 1."""
+    """Return the expression that reads a result with the batch first: a mean over axis 1, or an index into axis 1."""
     statement = program.statement(call)
     names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
     names |= {
@@ -334,7 +334,7 @@ def _batch_first_reader(program: Program, owner: Class, call: ast.Call) -> ast.e
 
 
 def _pads(program: Program) -> ast.expr | None:
-    """Return the call that pads sequences with a number that is no -100."""
+    """Return the call that pads sequences with a number other than -100."""
     for call in program.calls:
         if last(program.names.full(call.func)) == "pad_sequence":
             filler = argument(call, "padding_value", 2)
@@ -345,7 +345,7 @@ def _pads(program: Program) -> ast.expr | None:
 
 @reads("padding counts in the loss")
 def _padded_targets(program: Program) -> Iterator[Spot]:
-    """Find cross entropy over the places of padded sequences, with nothing that leaves padding out."""
+    """Find cross entropy over the positions of padded sequences that does not ignore the padding."""
     padded = _pads(program)
     fillers = [argument(one, "padding_value", 2) for one in program.calls_of("pad_sequence")]
     fillers += [argument(one, "padding_value", 2) for one in program.calls_of(".pad_sequence")]
@@ -367,7 +367,7 @@ def _padded_targets(program: Program) -> Iterator[Spot]:
 
 
 def _of_places(program: Program, node: ast.expr) -> bool:
-    """Tell whether outputs for many places are compared: their axes are joined or exchanged for the loss."""
+    """Tell whether a loss compares outputs for many positions: the script joins or exchanges their axes."""
     text = ast.unparse(node)
     return bool(re.search(r"flatten\(0, ?1\)|transpose\(1, ?2\)|permute\(0, ?2, ?1\)|(view|reshape)\(-1, ", text))
 
@@ -380,7 +380,7 @@ def _masks(program: Program, node: ast.AST) -> bool:
 
 @reads("padding in the mean")
 def _padded_mean(program: Program) -> Iterator[Spot]:
-    """Find the mean over the places of embedded tokens, in a script that pads them, with no mask or length."""
+    """Find a mean over the positions of padded, embedded tokens that uses neither a mask nor lengths."""
     padded = _pads(program)
     if padded is None:
         return
@@ -407,7 +407,7 @@ def _padded_mean(program: Program) -> Iterator[Spot]:
 
 
 def _embedded(program: Program, node: ast.expr, depth: int = 0) -> bool:
-    """Tell whether a value is made of embedded tokens, place by place."""
+    """Tell whether a value has one embedded token for each position."""
     if depth > 8:
         return False
     if isinstance(node, ast.Name):
@@ -431,7 +431,7 @@ def _embedded(program: Program, node: ast.expr, depth: int = 0) -> bool:
 
 @reads("target among the inputs")
 def _inside(program: Program) -> Iterator[Spot]:
-    """Find windows `x[i : i + n]` with a target `x[i + n - 1]`, which is the last place of the window."""
+    """Find windows `x[i : i + n]` with the target `x[i + n - 1]`, which is the last element of the window."""
     for around in [*program.functions.values(), program.tree]:
         cuts = [one for one in ast.walk(around) if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Load)]
         windows = [one for one in cuts if isinstance(one.slice, ast.Slice) and one.slice.lower is not None]
@@ -445,7 +445,7 @@ def _inside(program: Program) -> Iterator[Spot]:
 
 
 def _is_last(window: ast.Subscript, target: ast.Subscript) -> bool:
-    """Tell whether an index is the end of a slice less a number from 1 on."""
+    """Tell whether an index is the end of a slice minus a number of at least 1."""
     assert isinstance(window.slice, ast.Slice)
     end, index = window.slice.upper, target.slice
     if end is None or not isinstance(index, ast.BinOp) or not isinstance(index.op, ast.Sub):
@@ -455,7 +455,7 @@ def _is_last(window: ast.Subscript, target: ast.Subscript) -> bool:
 
 
 def _is_pair(program: Program, window: ast.AST, target: ast.AST) -> bool:
-    """Tell whether two parts are returned or kept together, as an example and its target."""
+    """Tell whether the script returns or stores two parts together, as an example and its target."""
     first, second = program.statement(window), program.statement(target)
     if first is second:
         return isinstance(first, ast.Return) or (isinstance(first, ast.Expr) and "append" in ast.unparse(first))

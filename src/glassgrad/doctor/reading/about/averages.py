@@ -17,7 +17,7 @@ _FOLLOWER = re.compile(r"target|tgt|ema|shadow|avg|average|teacher|momentum_?(en
 
 
 def is_noise(program: Program, node: ast.expr) -> bool:
-    """Tell whether a value is drawn from a normal distribution."""
+    """Tell whether a value is a sample from a normal distribution."""
     return isinstance(node, ast.Call) and library_name(program, node) in {"randn", "randn_like", "normal"}
 
 
@@ -36,13 +36,13 @@ def _follows(program: Program) -> Iterator[Spot]:
 
 
 def _source(program: Program, follower: str, node: ast.AST) -> str:
-    """Return what a loop takes a variable from, as `target.parameters()` in a loop over `zip`."""
+    """Return the source of a loop variable, such as `target.parameters()` in a loop over `zip`."""
     names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == follower]
     return " ".join(ast.unparse(one.node) for name in names[:1] for one in flow(program).ends(name))
 
 
 def _blend(program: Program, node: ast.AST) -> tuple[float | None, str] | None:
-    """Return the weight of the new number in an average that a statement moves, and what holds the average."""
+    """Return the weight of the new value in a moving average that a statement updates, and the text of the average."""
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and len(node.targets) == 1:
         held = _plain(node.targets[0])
         return _share(program, node.value, held), held
@@ -65,7 +65,7 @@ def _plain(node: ast.expr) -> str:
 
 
 def _share(program: Program, value: ast.expr, held: str) -> float | None:
-    """Return b of `a * held + b * new`, where both are numbers that add up to 1."""
+    """Return b of `a * held + b * new`, where a and b are numbers that add up to 1."""
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
         return None
     weights: dict[bool, float | None] = {}
@@ -83,7 +83,7 @@ def _share(program: Program, value: ast.expr, held: str) -> float | None:
 
 @reads("noise level of a single step")
 def _single_step(program: Program) -> Iterator[Spot]:
-    """Find `sqrt(a) * x + sqrt(1 - a) * noise` with a = 1 - beta of one step, in a script with a product of all."""
+    """Find `sqrt(a) * x + sqrt(1 - a) * noise` with a = 1 - beta of one step, in a script that has their product."""
     if not any(
         last(program.names.full(one.func)) == "cumprod" or getattr(one.func, "attr", "") == "cumprod"
         for one in program.calls
@@ -107,7 +107,7 @@ def _noises(program: Program, node: ast.BinOp) -> list[Value]:
 
 
 def _root(program: Program, side: ast.expr) -> ast.expr | None:
-    """Return what a root is taken of in a product."""
+    """Return the operand of a square root in a product."""
     for one in ast.walk(side):
         if (
             isinstance(one, ast.Call)
@@ -119,7 +119,7 @@ def _root(program: Program, side: ast.expr) -> ast.expr | None:
 
 
 def _bare(node: ast.expr) -> ast.expr:
-    """Return an expression without its places, and `a` of `1 - a`."""
+    """Return an expression without its index, or `a` of `1 - a`."""
     while True:
         if isinstance(node, ast.Subscript):
             node = node.value
@@ -130,7 +130,7 @@ def _bare(node: ast.expr) -> ast.expr:
 
 
 def _is_step(node: ast.expr) -> bool:
-    """Tell whether a value is `1 - betas`, of single steps."""
+    """Tell whether a value is `1 - betas`, with one beta for each step."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1
 
 

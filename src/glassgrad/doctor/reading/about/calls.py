@@ -331,7 +331,7 @@ def _whose_parameters(call: ast.Call) -> str:
 
 
 def _given_later(program: Program, call: ast.Call, model: str) -> bool:
-    """Tell whether the optimizer gets more parameters later, is made again, or another one of the model follows."""
+    """Tell whether the script later adds parameters to the optimizer, or makes another optimizer of the model."""
     statement = program.statement(call)
     names = [ast.unparse(one) for one in statement.targets] if isinstance(statement, ast.Assign) else []
     added = any(isinstance(one.func, ast.Attribute) and one.func.attr == "add_param_group" for one in program.calls)
@@ -372,7 +372,7 @@ def _never_back(program: Program) -> Iterator[Spot]:
 
 
 def _is_trained(program: Program, one: Iteration, event: Event) -> bool:
-    """Tell whether an optimizer that steps in an iteration has the weights of the model that an event is about."""
+    """Tell whether an optimizer that steps in an iteration holds the weights of the model of an event."""
     held = modules(program, event.value) or []
     makers = [it for step in one.of("step") if (it := optimizer(program, step.value)) is not None]
     known = [have for it in makers for have in trained_by(program, it) or []]

@@ -136,7 +136,7 @@ def _redrawn(program: Program, partner: str, name: str, line: int) -> bool:
 
 
 def _drawn_apart(program: Program) -> Iterator[Spot]:
-    """Find a loss of `model(x[rows])` and `y[others]`, whose rows are drawn apart."""
+    """Find a loss of `model(x[rows])` and `y[others]`, whose rows the script samples independently."""
     for one in losses(program):
         outputs = _rows(program, one.input, 0)
         targets = _rows(program, one.target, 0) if one.target is not None else None
@@ -151,12 +151,12 @@ def _drawn_apart(program: Program) -> Iterator[Spot]:
 
 
 def _whole(rows: ast.expr) -> ast.expr:
-    """Return what `rows` is a part of: `order` of `order[i : i + n]`."""
+    """Return the whole that `rows` is a slice of: `order` of `order[i : i + n]`."""
     return rows.value if isinstance(rows, ast.Subscript) else rows
 
 
 def _rows(program: Program, node: ast.expr, depth: int) -> ast.expr | None:
-    """Return the index of the only indexed variable in a value, looking through names, models and methods."""
+    """Return the index of the only indexed variable in a value. Looks through names, models and methods."""
     if depth > 6:
         return None
     if isinstance(node, ast.Name):
@@ -334,7 +334,7 @@ def _seeded(program: Program) -> Iterator[Spot]:
 
 
 def _is_fixed(program: Program, seed: ast.expr) -> bool:
-    """Tell whether a seed is a number, a variable that holds one, or an option."""
+    """Tell whether a seed is a number, a variable that holds a number, or an option."""
     if isinstance(seed, ast.Attribute) and isinstance(seed.value, ast.Name):
         return bool(_OPTIONS.match(seed.value.id))
     bound = program.bound(seed) if isinstance(seed, ast.Name) else None

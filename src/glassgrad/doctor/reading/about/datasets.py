@@ -1,4 +1,4 @@
-"""Rules about labels, statistics and splits, and about values that calls share."""
+"""Rules about labels, statistics, splits and mutable defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EVALUATES = re.compile(r"^_?(eval|evaluate|validate|validation|test|score|accur
 
 
 def trained_on(program: Program) -> Iterator[Spot]:
-    """Yield validations, by the name of their result, of the training data."""
+    """Yield passes over the training data whose result has the name of a validation."""
     for node in program.nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue
@@ -35,7 +35,7 @@ def trained_on(program: Program) -> Iterator[Spot]:
 
 @reads("labels overwritten while they are read")
 def _overwritten(program: Program) -> Iterator[Spot]:
-    """Find `new = old; for i ...: new[old == i] = ...`, where both names are one array."""
+    """Find `new = old; for i ...: new[old == i] = ...`, where both names mean the same array."""
     for node in program.nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         if (
@@ -64,7 +64,7 @@ def _overwritten(program: Program) -> Iterator[Spot]:
 
 
 def _is_alias(program: Program, one: ast.expr, other: ast.expr) -> bool:
-    """Tell whether two expressions name one array."""
+    """Tell whether two expressions name the same array."""
     if ast.unparse(one) == ast.unparse(other):
         return True
     bound = program.bound(one) if isinstance(one, ast.Name) else None
@@ -73,7 +73,7 @@ def _is_alias(program: Program, one: ast.expr, other: ast.expr) -> bool:
 
 @reads("statistics before the split")
 def _before_split(program: Program) -> Iterator[Spot]:
-    """Find `x = scaler.fit_transform(x)` of data that are split into training and validation afterwards."""
+    """Find `x = scaler.fit_transform(x)` before the script splits x into training and validation."""
     scaled = [node for node in program.nodes if isinstance(node, ast.Assign) and _own_statistics(node.value)]
     fitted = [call for call in program.calls if getattr(call.func, "attr", "") == "fit_transform" and call.args]
     for call in [*fitted, *(node.value for node in scaled)]:
@@ -89,7 +89,7 @@ def _before_split(program: Program) -> Iterator[Spot]:
 
 
 def _own_statistics(node: ast.expr) -> str:
-    """Return x of `(x - x.mean(0)) / x.std(0)`, of all examples; empty for others."""
+    """Return x of `(x - x.mean(0)) / x.std(0)` over all examples; empty for other expressions."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div) or not isinstance(node.left, ast.BinOp):
         return ""
     name = ast.unparse(node.left.left)
@@ -102,7 +102,7 @@ def _own_statistics(node: ast.expr) -> str:
 
 
 def on_test(program: Program) -> Iterator[Spot]:
-    """Yield held-out data that are scaled by their own mean and deviation."""
+    """Yield held-out data that the script scales by their own mean and standard deviation."""
     for node in program.nodes:
         if not isinstance(node, ast.Assign):
             continue
@@ -127,7 +127,7 @@ def _fits_inputs(call: ast.expr) -> bool:
 
 @reads("default shared by all calls")
 def _shared_default(program: Program) -> Iterator[Spot]:
-    """Find a list or a dictionary as a default that the function adds to."""
+    """Find a default list or dictionary that the function adds to."""
     for node in program.nodes:
         if not isinstance(node, FUNCTIONS):
             continue
@@ -151,7 +151,7 @@ def _is_changed(function: ast.AST, name: str) -> bool:
 
 @reads("labels of a regression cut")
 def _cut_labels(program: Program) -> Iterator[Spot]:
-    """Find targets of a regression that are turned into integers."""
+    """Find targets of a regression that the script converts to integers."""
     for one in losses(program):
         if one.kind not in ELEMENTWISE or one.target is None:
             continue

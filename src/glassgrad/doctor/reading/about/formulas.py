@@ -139,7 +139,7 @@ def _favoured(program: Program) -> Iterator[Spot]:
 
 
 def _weights_of(program: Program, given: ast.expr) -> Iterator[ast.BinOp]:
-    """Yield the divisions that make the numbers of an argument."""
+    """Yield the divisions that compute the values of an argument."""
     waiting, seen = [Value(given)], 0
     while waiting and seen < 12:
         seen += 1
@@ -156,7 +156,7 @@ def _weights_of(program: Program, given: ast.expr) -> Iterator[ast.BinOp]:
 
 
 def _is_share(program: Program, value: ast.BinOp) -> bool:
-    """Tell whether a division is that of counts of classes by their sum, or by the number of examples."""
+    """Tell whether an expression divides class counts by their sum or by the number of examples."""
     above, below = ast.unparse(value.left), ast.unparse(value.right)
     whole = below in {f"{above}.sum()", f"sum({above})", f"len({above})"}
     root: ast.expr = value.left
@@ -291,7 +291,7 @@ def _formulas(program: Program) -> Iterator[Spot]:
 
 
 def _better_log(program: Program, node: ast.expr | None) -> str:
-    """Return the function that computes the logarithm of an expression without overflow; empty if none is needed."""
+    """Return the function that computes the logarithm of an expression stably; empty if none is needed."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         other = node.right if constant(node.left) == 1 else node.left if constant(node.right) == 1 else None
         return f"F.softplus({_exponent(program, other)})" if _exponent(program, other) else ""
@@ -308,7 +308,7 @@ def _better_log(program: Program, node: ast.expr | None) -> str:
 
 
 def _exponent(program: Program, node: ast.expr | None) -> str:
-    """Return x of `exp(x)` as text, unless the largest value was subtracted from it; empty for other expressions."""
+    """Return x of `exp(x)` as text; empty if the script subtracts the maximum from x, or for other expressions."""
     name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
     bound = program.bound(operand) if name == "exp" and isinstance(operand, ast.Name) else None
     held = (

@@ -1,4 +1,4 @@
-"""Rules about what the gradients of a loss reach: nothing, the wrong model, or what should be held still."""
+"""Rules about losses whose gradients reach no weights, the wrong model, or weights that should stay fixed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from glassgrad.doctor.reading.values import ELEMENTWISE, loss, losses
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
 _SETTINGS = {"lr": "lr", "learning_rate": "lr", "weight_decay": "weight_decay", "momentum": "momentum"}
-"""Attributes that people set on an optimizer, with the key of its groups."""
+"""Attributes that users set on an optimizer by mistake, and the key in its groups."""
 _LOG_PROB = re.compile(r"log_?p|logp", re.IGNORECASE)
 
 
 def detached(program: Program) -> Iterator[Spot]:
-    """Yield backward passes whose loss reaches no weights, because something on the way cuts it off."""
+    """Yield backward passes that reach no weights, because an op or a block cuts off the gradient."""
     for one in trainings(program):
         for event in one.own("backward"):
             found = reach(program, event.value)
@@ -32,13 +32,13 @@ def detached(program: Program) -> Iterator[Spot]:
 
 
 def _is_loss(program: Program, event: Event) -> bool:
-    """Tell whether a pass begins at something computed, rather than at a leaf that gets `requires_grad`."""
+    """Tell whether a pass begins at a computed value, not at a leaf that gets `requires_grad`."""
     ends = flow(program).ends(event.value)
     return all(not isinstance(one.node, ast.Name | ast.Constant) for one in ends)
 
 
 def cut_terms(program: Program) -> Iterator[Spot]:
-    """Yield the terms of a loss that reach no weights, where other terms do."""
+    """Yield the terms of a loss that reach no weights, although other terms do."""
     for one in trainings(program):
         for event in one.own("backward"):
             found = terms(program, event.value)
@@ -59,7 +59,7 @@ def _together(program: Program, term: Term) -> Reach:
 
 
 def _is_computed(program: Program, term: Term) -> bool:
-    """Tell whether a term is a loss of the library: other parts without gradients are often weights or baselines."""
+    """Tell whether a term is a loss of the library. Other terms without gradients are often weights or baselines."""
     calls = [one.node for one in term.factors if isinstance(one.node, ast.Call)]
     return any(loss(program, one) is not None for one in calls)
 
@@ -69,7 +69,7 @@ def _statements(program: Program, term: Term) -> list[ast.stmt]:
 
 
 def cut_layers(program: Program) -> Iterator[Spot]:
-    """Yield what detaches the results of layers that an optimizer has, where no loss reaches them by another way."""
+    """Yield the code that detaches the output of trained layers, if no loss reaches these layers by another path."""
     if any(getattr(node, "attr", "").startswith("requires_grad") for node in program.nodes):
         return  # some weights may be frozen
     for one in trainings(program):
@@ -106,7 +106,7 @@ def _stranger(program: Program) -> Iterator[Spot]:
             if made is None or not mine or any(related(have, it) for have in mine for it in learns):
                 continue
             if _held_by(program, mine) & _held_by(program, learns):
-                continue  # made anew under the same name
+                continue  # the script makes it again under the same name
             if all(_is_module(program, have) for have in mine):
                 order = [
                     it
@@ -120,7 +120,7 @@ def _stranger(program: Program) -> Iterator[Spot]:
 
 
 def _after(one: Iteration, backward: Event, step: Event) -> tuple[bool, int]:
-    """Return the order of passes as seen from a step: the last one before it first."""
+    """Return a key that sorts passes by their distance before a step, the nearest one first."""
     places = list(one.events)
     distance = places.index(step) - places.index(backward)
     return distance < 0, distance
@@ -139,7 +139,7 @@ def _is_module(program: Program, value: Value) -> bool:
 
 @reads("target with gradients")
 def _moving(program: Program) -> Iterator[Spot]:
-    """Find `loss(q(s), r + gamma * q(s'))`, whose target teaches the model that it is to judge."""
+    """Find `loss(q(s), r + gamma * q(s'))`, whose gradient also flows through the target into the model."""
     for one in losses(program):
         if one.kind not in ELEMENTWISE or one.target is None or not _discounted(program, one.target):
             continue
@@ -151,7 +151,7 @@ def _moving(program: Program) -> Iterator[Spot]:
 
 
 def _discounting(program: Program, target: ast.expr) -> ast.expr:
-    """Return the expression with the discount that a target is computed by."""
+    """Return the expression with the discount that computes a target."""
     for end in flow(program).ends(target):
         if _GAMMA.search(ast.unparse(end.node)):
             return end.node
@@ -165,7 +165,7 @@ def _discounted(program: Program, target: ast.expr) -> bool:
 
 
 def _is_trained(program: Program, node: ast.AST) -> bool:
-    """Tell whether a function or a script around a node holds a backward pass, or something calls it that does."""
+    """Tell whether the function around a node, or any other code of the script, calls `backward`."""
     around = program.function(node) or program.tree
     held = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(around))
     return held or any(getattr(one.func, "attr", "") == "backward" for one in program.calls)
@@ -173,7 +173,7 @@ def _is_trained(program: Program, node: ast.AST) -> bool:
 
 @reads("advantage with gradients")
 def _advantage(program: Program) -> Iterator[Spot]:
-    """Find `log_prob * (returns - value)` where the value has gradients, and so learns from the policy's loss."""
+    """Find `log_prob * (returns - value)` with gradients into the critic, which then learns from the policy's loss."""
     for one in trainings(program):
         for event in one.own("backward"):
             yield from _weights_with_gradients(program, one, event)
@@ -194,7 +194,7 @@ def _weights_with_gradients(program: Program, one: Iteration, event: Event) -> I
 
 
 def _products(program: Program, event: Event) -> Iterator[ast.BinOp]:
-    """Yield the products in the function of a backward pass, and in the loops that make what it begins at."""
+    """Yield the products in the function of a backward pass, and in the loops that compute its loss."""
     around = program.function(event.node) or program.tree
     for node in ast.walk(around):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -217,7 +217,7 @@ def _log_probability(program: Program, value: Value) -> bool:
 
 
 def _is_critic(program: Program, end: Value) -> bool:
-    """Tell whether what is subtracted is computed by a model, with its gradients."""
+    """Tell whether a model computes the subtracted value, with gradients."""
     node = end.node
     assert isinstance(node, ast.BinOp)
     found = reach(program, Value(node.right, end.frame))
@@ -225,7 +225,7 @@ def _is_critic(program: Program, end: Value) -> bool:
 
 
 def exchanged(program: Program) -> Iterator[Spot]:
-    """Yield divergences whose first argument has no gradient while the second has."""
+    """Yield divergences whose first argument has no gradient, although the second has one."""
     for one in losses(program):
         if one.kind != "kl_div" or one.target is None or (one.call.keywords and one.call.keywords[0].arg == "input"):
             continue
@@ -237,7 +237,7 @@ def exchanged(program: Program) -> Iterator[Spot]:
 
 @reads("gradients of another loss")
 def _mixed(program: Program) -> Iterator[Spot]:
-    """Find a step that uses the gradients of an earlier loss too, whose own step another optimizer has taken."""
+    """Find a step that also uses the gradients of an earlier loss, which belongs to another optimizer."""
     for one in trainings(program):
         places = list(one.events)
         if not one.is_known or not all(event.sure and not event.loops for event in places):
@@ -265,7 +265,7 @@ def _between(places: list[Event], first: Event, middle: Event, last: Event) -> b
 
 
 def _cleared_at(program: Program, places: list[Event], step: Event, mine: list[Value]) -> int | None:
-    """Return the place of the last event before a step that clears the gradients of its weights."""
+    """Return the index of the last event before a step that clears the gradients of its weights."""
     found: int | None = None
     for at, event in enumerate(places[: places.index(step)]):
         if event.kind != "zero":
@@ -282,7 +282,7 @@ def _cleared_at(program: Program, places: list[Event], step: Event, mine: list[V
 
 @reads("penalty without a graph")
 def _penalty(program: Program) -> Iterator[Spot]:
-    """Find gradients by `autograd.grad`, without `create_graph`, whose norm is a part of a loss."""
+    """Find penalties on gradients from `autograd.grad` without `create_graph`."""
     for call in program.calls:
         full = program.names.full(call.func)
         if not full.endswith("autograd.grad") or is_given(call, "create_graph", 4):
@@ -320,7 +320,7 @@ def _unread(program: Program) -> Iterator[Spot]:
 
 
 def uncleared(program: Program) -> Iterator[Spot]:
-    """Yield backward passes of an arm, or for an optimizer, whose gradients nothing clears."""
+    """Yield backward passes in one branch, or for one optimizer, whose gradients nothing clears."""
     for one in trainings(program):
         if not one.whole and not one.of("zero"):
             continue
@@ -342,7 +342,7 @@ def _same_arm(one: Event, other: Event) -> bool:
 
 
 def _of_an_optimizer(program: Program, one: Iteration) -> Iterator[Spot]:
-    """Find a step of an optimizer while only the gradients of others are cleared."""
+    """Find a step of an optimizer in a loop that clears only the gradients of other optimizers."""
     cleared: list[Value] = []
     makers: list[Value] = []
     for event in one.of("zero"):

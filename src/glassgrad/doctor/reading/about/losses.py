@@ -242,7 +242,7 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
 
 
 def _attends(program: Program, call: ast.Call) -> bool:
-    """Tell whether a softmax is that of attention, whose first axis may be that of places."""
+    """Tell whether a softmax belongs to attention, whose first axis may be that of positions."""
     function, owner = program.function(call), program.owner(call)
     names = [getattr(function, "name", ""), owner.node.name if owner is not None else ""]
     return any(re.search(r"attent|attend", name, re.IGNORECASE) for name in names)
@@ -268,7 +268,7 @@ def _of_one(program: Program, call: ast.Call, operand: ast.expr) -> bool:
 
 
 def _weighs(program: Program, call: ast.Call) -> bool:
-    """Tell whether a softmax along the first axis makes weights of a sum along it: the axis is that of the time."""
+    """Tell whether a softmax along the first axis gives weights for a sum along it, so that this axis is time."""
     statement = program.statement(call)
     names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
     for one in program.calls:

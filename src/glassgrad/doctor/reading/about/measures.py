@@ -1,4 +1,4 @@
-"""Rules about what a validation measures: metrics, counters, decisions, and the data that it sees."""
+"""Rules about validation: metrics, counters, decisions and data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _wrong_number(program: Program) -> Iterator[Spot]:
 
 
 def _is_tally(program: Program, node: ast.BinOp) -> bool:
-    """Tell whether a division is by a variable that each batch of a loader raises by 1."""
+    """Tell whether the divisor is a variable that the loop over a loader increments for each batch."""
     added = _added(program, node, ast.unparse(node.right)) if isinstance(node.right, ast.Name) else []
     loops = [loop for one in added for loop in program.loops(one)[:1] if isinstance(loop, ast.For)]
     batches = loops and all(_over_batches(program, loop) for loop in loops)
@@ -61,7 +61,7 @@ def _length(node: ast.expr) -> ast.expr | None:
 
 
 def _inside(node: ast.expr) -> str | None:
-    """Return the variable of `total`, `100 * total` or `total.item()`."""
+    """Return the variable in `total`, `100 * total` or `total.item()`."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return next((_inside(one) for one in (node.left, node.right) if number(one) is None), None)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
@@ -70,7 +70,7 @@ def _inside(node: ast.expr) -> str | None:
 
 
 def _added(program: Program, node: ast.AST, total: str) -> list[ast.AugAssign]:
-    """Return the statements in the function around a node that add to a variable."""
+    """Return the statements that add to a variable, in the function around a node."""
     around = program.function(node) or program.tree
     found = [one for one in ast.walk(around) if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
     return [
@@ -102,7 +102,7 @@ def _is_data(program: Program, node: ast.expr) -> bool:
 
 
 def _counts(program: Program, node: ast.AugAssign) -> bool:
-    """Tell whether a statement adds the number of right answers of a batch."""
+    """Tell whether a statement adds the number of correct predictions of a batch."""
     ends = [one.node for one in flow(program).ends(node.value)]
     return bool(ends) and all(_is_count(program, one) for one in ends)
 
@@ -128,7 +128,7 @@ def _is_count(program: Program, node: ast.expr) -> bool:
 
 
 def _is_batch_mean(program: Program, node: ast.AugAssign) -> bool:
-    """Tell whether a statement adds the loss of a batch, which is a mean over it."""
+    """Tell whether a statement adds the mean loss of a batch."""
     value = node.value
     if (
         isinstance(value, ast.Call)
@@ -146,7 +146,7 @@ def _is_batch_mean(program: Program, node: ast.AugAssign) -> bool:
 
 @reads("argmax over the batch")
 def _over_examples(program: Program) -> Iterator[Spot]:
-    """Find `model(x).argmax(0) == y`: the best example for each class, compared with the class of each example."""
+    """Find `model(x).argmax(0) == y`, which compares the best example of each class with the class of each example."""
     for node in program.nodes:
         if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
             continue
@@ -235,7 +235,7 @@ def _threshold(program: Program) -> Iterator[Spot]:
 
 
 def _is_judged(program: Program, value: ast.expr | None) -> bool:
-    """Tell whether a value is the output that some loss of logits gets, by the layer that makes it."""
+    """Tell whether the layer that makes a value also makes the input of a loss of logits."""
     made = end(program, value)
     ends = [found for one in losses(program) if (found := end(program, one.input)) is not None]
     return made is not None and any(found.node is made.node for found in ends)
@@ -243,7 +243,7 @@ def _is_judged(program: Program, value: ast.expr | None) -> bool:
 
 @reads("result of the last batch only")
 def _last_only(program: Program) -> Iterator[Spot]:
-    """Find an evaluation that sets its result in each round of a loop, and returns that of the last one."""
+    """Find an evaluation that overwrites its result in each round of a loop and returns it after the loop."""
     for function in program.functions.values():
         if not _EVALUATES.search(function.name) or any(
             getattr(one, "attr", "") == "backward" for one in ast.walk(function)
@@ -264,7 +264,7 @@ def _last_only(program: Program) -> Iterator[Spot]:
 
 
 def _flat(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements of a body, with those of its blocks `with`."""
+    """Return the statements of a body, including those in its `with` blocks."""
     found: list[ast.stmt] = []
     for one in body:
         found += _flat(one.body) if isinstance(one, ast.With) else [one]
@@ -282,18 +282,18 @@ def _over_batches(program: Program, loop: ast.For) -> bool:
 
 
 def _from_batch(program: Program, node: ast.Assign) -> bool:
-    """Tell whether a statement computes a number of a batch with the results of a model."""
+    """Tell whether a statement computes its value by a call or an operator, and does not collect results."""
     return isinstance(node.value, ast.Call | ast.BinOp) and not re.search(r"\bcat\(|append", ast.unparse(node.value))
 
 
 def _is_read(loop: ast.For, name: str, setting_it: ast.Assign) -> bool:
-    """Tell whether a loop reads a variable itself, as to add it up."""
+    """Tell whether a loop reads a variable, for example to add it up."""
     return any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load) for one in ast.walk(loop))
 
 
 @reads("counter never reset")
 def _never_reset(program: Program) -> Iterator[Spot]:
-    """Find a count that each epoch divides by the number of its examples, and that begins before the first epoch."""
+    """Find a counter that starts before the first epoch, while each epoch divides it by the examples of one epoch."""
     for outer in iterations(program):
         if not isinstance(outer.node, ast.For) or not outer.of("step") or program.loops(outer.node):
             continue
@@ -331,7 +331,7 @@ def _begins(program: Program, loop: Loop, name: str) -> bool:
 
 @reads("mean of batch means")
 def _means(program: Program) -> Iterator[Spot]:
-    """Find an accuracy averaged over batches of a loader whose last batch is known to be much smaller."""
+    """Find an accuracy that is averaged over batches, although the last batch is much smaller."""
     for loop in (node for node in program.nodes if isinstance(node, ast.For)):
         uneven = [one for one in flow(program).ends(loop.iter) if _leftover(program, one)]
         if not uneven:
@@ -351,7 +351,7 @@ def _divisions(program: Program, node: ast.AST) -> list[ast.stmt]:
 
 
 def _is_share(program: Program, value: ast.expr) -> bool:
-    """Tell whether a value is the share of right answers in a batch."""
+    """Tell whether a value is the share of correct predictions in a batch."""
     for one in flow(program).ends(value):
         node = one.node
         while isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"item", "numpy", "cpu"}:
@@ -385,7 +385,7 @@ def _leftover(program: Program, one: Value) -> bool:
 
 
 def _examples(program: Program, value: Value, depth: int) -> float | None:
-    """Return the number of examples of a data set, where it is written as the first argument of what makes it."""
+    """Return the number of examples of a data set, if the first argument of its constructor contains it."""
     for one in flow(program).ends(Value(value.node, value.frame)):
         call = one.node
         if not isinstance(call, ast.Call) or depth > 6 or not call.args:

@@ -81,7 +81,7 @@ def _plain_containers(program: Program) -> Iterator[Spot]:
 
 
 def _given_list(program: Program, owner: Class, attribute: str, bound: Bound) -> ast.expr | None:
-    """Return `list(layers)`, or a parameter, where the class calls the elements and each call gives modules."""
+    """Return `list(layers)` or a parameter, if the class calls the elements and each caller passes modules."""
     value = bound.value
     kept = isinstance(value, ast.Call) and getattr(value.func, "id", "") in {"list", "tuple"} and len(value.args) == 1
     if value is None or bound.path or not (kept or isinstance(value, ast.Name)):

@@ -1,4 +1,4 @@
-"""Rules about returns of episodes, and about generators and their judges."""
+"""Rules about returns of episodes, and about generators and discriminators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TARGET = re.compile(r"(^|_)(target|tgt)(_|\d|$)|target$", re.IGNORECASE)
 
 @reads("returns summed forwards")
 def _forwards(program: Program) -> Iterator[Spot]:
-    """Find `for r in rewards: total = r + gamma * total`, which needs the rewards in reverse."""
+    """Find `for r in rewards: total = r + gamma * total`, which needs the rewards in reverse order."""
     for node in program.nodes:
         if not isinstance(node, ast.For) or not _REWARDS.search(ast.unparse(node.iter)):
             continue
@@ -64,7 +64,7 @@ def _is_discounted(node: ast.Assign, target: ast.expr) -> bool:
 
 @reads("returns in reverse order")
 def _backwards(program: Program) -> Iterator[Spot]:
-    """Find returns that are appended from the last reward to the first, and never turned round."""
+    """Find returns that the script appends from the last reward to the first and never reverses."""
     for node in program.nodes:
         if not isinstance(node, ast.For) or not re.search(r"reversed\(|\[::-1\]", ast.unparse(node.iter)):
             continue
@@ -82,7 +82,7 @@ def _backwards(program: Program) -> Iterator[Spot]:
 
 
 def _turned_outside(program: Program, loop: ast.For) -> bool:
-    """Tell whether what a function returns is turned round where it is called."""
+    """Tell whether a caller reverses the result of a function."""
     function = program.function(loop)
     calls = program.calls_of(function.name) if function is not None else []
     calls = calls or (program.calls_of(f".{function.name}") if function is not None else [])
@@ -95,7 +95,7 @@ def _turned_outside(program: Program, loop: ast.For) -> bool:
 
 @reads("copy never updated")
 def _never_copied(program: Program) -> Iterator[Spot]:
-    """Find a copy called a target, of a model that learns by values, which nothing ever updates."""
+    """Find a target network of a value model that nothing ever updates."""
     if not any(_GAMMA.search(getattr(node, "id", getattr(node, "attr", ""))) for node in program.nodes):
         return
     for node in program.nodes:
@@ -124,7 +124,7 @@ def _is_called(program: Program, node: ast.AST) -> bool:
 
 
 def _is_harmless(program: Program, node: ast.AST, made: ast.Assign) -> bool:
-    """Tell whether a use of a model cannot change its weights later: it is called, made or put to rest."""
+    """Tell whether a use cannot change a model's weights later: the script calls it, makes it or calls `eval`."""
     if _is_called(program, node) or any(one is node for one in ast.walk(made)):
         return True
     outer = program.parents.get(node)
@@ -141,7 +141,7 @@ def _is_harmless(program: Program, node: ast.AST, made: ast.Assign) -> bool:
 
 
 def _judged(program: Program, event: Event) -> list[tuple[ast.Call, str, bool]]:
-    """Return the losses at which a pass begins: each with its targets of 0 or 1, and whether it judges fakes."""
+    """Return the binary losses of a backward pass, each with its label 0 or 1, and whether its examples are fakes."""
     found: list[tuple[ast.Call, str, bool]] = []
     for term in terms(program, event.value):
         for one in term.factors:
@@ -177,7 +177,7 @@ def _label(program: Program, value: Value) -> str:
 
 
 def _is_generated(program: Program, value: Value) -> bool:
-    """Tell whether what a judge is called with is the output of another model."""
+    """Tell whether the input of a discriminator is the output of another model."""
     for one in _judge_calls(program, value):
         for given in one.node.args if isinstance(one.node, ast.Call) else ():
             if _from_model(program, Value(given, one.frame), 0):
@@ -228,7 +228,7 @@ def _from_model(program: Program, value: Value, depth: int) -> bool:
 
 @reads("both examples judged alike")
 def _alike(program: Program) -> Iterator[Spot]:
-    """Find a judge that learns the same label for real examples and for generated ones."""
+    """Find a discriminator that learns the same label for real and for generated examples."""
     for one in trainings(program):
         for event in one.own("backward"):
             found = _judged(program, event)
@@ -239,7 +239,7 @@ def _alike(program: Program) -> Iterator[Spot]:
 
 @reads("generator helps its judge")
 def _helps(program: Program) -> Iterator[Spot]:
-    """Find a generator whose loss gives its examples the label that the judge learns for fakes."""
+    """Find a generator whose loss gives its examples the label that the discriminator learns for fakes."""
     for one in trainings(program):
         passes = [(event, _judged(program, event)) for event in one.own("backward")]
         pairs = [found for _, found in passes if len(found) == 2 and len({label for _, label, _ in found}) == 2]
@@ -253,14 +253,14 @@ def _helps(program: Program) -> Iterator[Spot]:
 
 
 def _single(passes: list[tuple[Event, list[tuple[ast.Call, str, bool]]]]) -> list[str]:
-    """Return the label of fakes where real and fake examples have a backward pass each."""
+    """Return the label of fakes if real and fake examples have separate backward passes."""
     real = [at for at, (_, found) in enumerate(passes) if len(found) == 1 and not found[0][2]]
     after = [found[0][1] for at, (_, found) in enumerate(passes) if len(found) == 1 and found[0][2] and at - 1 in real]
     return after[:1] if len(passes) > 2 else []
 
 
 def _steps_generator(program: Program, steps: list[Event], event: Event, events: tuple[Event, ...]) -> bool:
-    """Tell whether the step behind a pass is that of another optimizer than the judge's."""
+    """Tell whether the step after a pass belongs to another optimizer than that of the discriminator."""
     order = list(events)
     behind = [step for step in steps if order.index(step) > order.index(event)]
     before = [step for step in steps if order.index(step) < order.index(event)]

@@ -1,4 +1,4 @@
-"""Rules about epochs: schedules, folds, the best model, and what is kept from round to round."""
+"""Rules about epochs: schedules, folds, the best model, and variables that last from round to round."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WAITED = re.compile(r"patien|wait|counter|no_improve|bad_epochs|stall|since", r
 
 @reads("accumulated without division")
 def _undivided(program: Program) -> Iterator[Spot]:
-    """Find `if (i + 1) % n == 0: step` while each loss adds its whole gradient."""
+    """Find `if (i + 1) % n == 0: step` where no loss is divided by n."""
     for one in trainings(program):
         steps, passes = one.own("step"), one.own("backward")
         if len(steps) != 1 or len(passes) != 1 or not passes[0].sure or steps[0].sure or not steps[0].arms:
@@ -41,7 +41,7 @@ def _undivided(program: Program) -> Iterator[Spot]:
 
 
 def _every(test: ast.expr) -> ast.expr | None:
-    """Return n of `i % n == 0`, also with `or` beside it."""
+    """Return n of `i % n == 0`, also as one side of an `or`."""
     if isinstance(test, ast.BoolOp):
         return next((found for part in test.values if (found := _every(part)) is not None), None)
     if isinstance(test, ast.Compare) and isinstance(test.left, ast.BinOp) and isinstance(test.left.op, ast.Mod):
@@ -56,7 +56,7 @@ def _sets(program: Program, event: Event) -> list[ast.stmt]:
 
 
 def _is_divided(program: Program, event: Event, count: ast.expr) -> bool:
-    """Tell whether a loss, or a gradient, is divided or averaged anywhere in the function of a backward pass."""
+    """Tell whether the function of a backward pass divides or averages a loss or a gradient."""
     around = program.function(event.node) or program.tree
     for node in ast.walk(around):
         operation = node.op if isinstance(node, ast.BinOp | ast.AugAssign) else None
@@ -70,7 +70,7 @@ def _is_divided(program: Program, event: Event, count: ast.expr) -> bool:
 
 
 def per_batch(program: Program) -> Iterator[Spot]:
-    """Yield schedules over epochs, by their numbers, that are stepped in the loop over batches."""
+    """Yield schedules that the loop over batches steps, although their numbers are numbers of epochs."""
     for outer in rounds(program):
         epochs = _epochs(program, outer)
         for event in outer.of("schedule"):
@@ -85,7 +85,7 @@ def per_batch(program: Program) -> Iterator[Spot]:
 
 
 def _length(program: Program, schedule: Value) -> float | None:
-    """Return after how many steps a schedule has lowered the rate for the first time, or to its end."""
+    """Return the number of steps after which a schedule first lowers the rate, or after which it ends."""
     call = schedule.node
     if not isinstance(call, ast.Call):
         return None
@@ -121,7 +121,7 @@ def _epochs(program: Program, outer: Iteration) -> float | None:
 
 @reads("schedule beyond the run")
 def _beyond(program: Program) -> Iterator[Spot]:
-    """Find a schedule, stepped for each epoch, whose first change comes after the last epoch."""
+    """Find a schedule that is stepped once an epoch and whose first change comes after the last epoch."""
     for outer in rounds(program):
         epochs = _epochs(program, outer)
         for event in outer.own("schedule"):
@@ -166,7 +166,7 @@ def _reads(node: ast.AST, name: str) -> bool:
 
 
 def per_epoch(program: Program) -> Iterator[Spot]:
-    """Yield schedules over all batches, by `len(loader)` in their lengths, that are stepped once an epoch."""
+    """Yield schedules that are stepped once an epoch, although `len(loader)` in their length counts batches."""
     for outer in rounds(program):
         inner = [one for one in outer.of("backward") if one.loops]
         for event in outer.own("schedule"):
@@ -177,7 +177,7 @@ def per_epoch(program: Program) -> Iterator[Spot]:
 
 
 def _over_batches(program: Program, call: ast.Call) -> bool:
-    """Tell whether the length of a schedule is a number of batches, by the length of a loader in it."""
+    """Tell whether the length of a schedule contains the length of a loader, and so is a number of batches."""
     places = {"CosineAnnealingLR": ("T_max", 1), "OneCycleLR": ("total_steps", 2)}
     name = last(program.names.full(call.func))
     given = argument(call, *places[name]) if name in places else None
@@ -187,7 +187,7 @@ def _over_batches(program: Program, call: ast.Call) -> bool:
 
 @reads("warm-up counts another number")
 def _warm(program: Program) -> Iterator[Spot]:
-    """Find `if step < warmup: share = i / warmup`, where i is only a part of what is compared."""
+    """Find `if step < warmup: share = i / warmup`, where i is only one summand of `step`."""
     for node in program.nodes:
         if not isinstance(node, ast.If | ast.IfExp) or not isinstance(node.test, ast.Compare):
             continue
@@ -205,7 +205,7 @@ def _warm(program: Program) -> Iterator[Spot]:
 
 
 def _is_part(program: Program, used: ast.expr, count: ast.expr) -> bool:
-    """Tell whether a number is one summand of the number that is compared."""
+    """Tell whether a variable is one summand of the compared number."""
     if not isinstance(used, ast.Name) or not isinstance(count, ast.Name) or used.id == count.id:
         return False
     bound = program.bound(count)
@@ -218,7 +218,7 @@ def _is_part(program: Program, used: ast.expr, count: ast.expr) -> bool:
 
 @reads("folds share one model")
 def _folds(program: Program) -> Iterator[Spot]:
-    """Find a loop over folds that trains a model made before it."""
+    """Find a loop over folds that trains a model which the script made before the loop."""
     for one in iterations(program):
         if not isinstance(one.node, ast.For) or not _over_folds(program, one.node) or not one.of("step"):
             continue
@@ -290,7 +290,7 @@ def _best(program: Program) -> Iterator[Spot]:
 
 
 def _test_of(node: ast.If) -> tuple[ast.Compare | None, bool]:
-    """Return the comparison of a condition, and whether `best is None or` stands before it."""
+    """Return the comparison in a condition, and whether `best is None or` precedes it."""
     test = node.test
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) and len(test.values) == 2:
         first, second = test.values
@@ -315,7 +315,7 @@ def _assigns(node: ast.Assign, best: ast.expr, value: ast.expr) -> bool:
 
 
 def _begin(program: Program, best: ast.expr) -> float | None:
-    """Return the number with which the best value begins."""
+    """Return the first value of the best value."""
     if isinstance(best, ast.Name):
         found = [
             one.value for one in program.bindings(program.scope(best), best.id) if not program.loops(one.statement)
@@ -363,7 +363,7 @@ def _patience(program: Program) -> Iterator[Spot]:
 
 
 def _repeated(program: Program, node: ast.AST) -> list[ast.AST]:
-    """Return what is run again and again around a statement: a loop, or the methods of an object that is called."""
+    """Return the code around a statement that runs repeatedly: a loop, or the methods of its class."""
     loops, owner = program.loops(node), program.owner(node)
     if loops:
         return [loops[-1]]

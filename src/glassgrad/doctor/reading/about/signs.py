@@ -28,7 +28,7 @@ _ADVERSE = re.compile(r"advers|attack|discrimin|critic|delta|domain|fgsm|pgd|gan
 
 
 def _losses_of(program: Program) -> Iterator[tuple[Event, list[Term]]]:
-    """Yield the backward passes of a script with the terms of what they begin at, each once."""
+    """Yield each backward pass of a script once, with the terms of its loss."""
     seen: set[ast.AST] = set()
     for one in trainings(program):
         for event in one.own("backward"):
@@ -38,7 +38,7 @@ def _losses_of(program: Program) -> Iterator[tuple[Event, list[Term]]]:
 
 
 def _name(value: Value) -> str:
-    """Return the last word of a value: of a name, an attribute, or what a call or an index is applied to."""
+    """Return the last name of a value: of a variable, an attribute, or the operand of a call or an index."""
     node: ast.AST = value.node
     while isinstance(node, ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
@@ -66,7 +66,7 @@ def _turned(program: Program) -> Iterator[Spot]:
 
 
 def _is_valued(program: Program, event: Event, one: Term) -> bool:
-    """Tell whether an actor's loss is the value that another model gives to what the actor does."""
+    """Tell whether an actor's loss is the value that a critic gives to the actor's output."""
     if not any(_DISCOUNT.search(getattr(node, "id", getattr(node, "arg", "")) or "") for node in program.nodes):
         return False
     iteration = next((it for it in trainings(program) if any(known is event for known in it.events)), None)
@@ -86,7 +86,7 @@ def _is_valued(program: Program, event: Event, one: Term) -> bool:
 
 
 def _settings(program: Program, event: Event) -> list[ast.stmt]:
-    """Return the statement that sets the loss at which a backward pass begins."""
+    """Return the statement that sets the loss of a backward pass."""
     node = event.value.node
     bound = program.bound(node) if isinstance(node, ast.Name) else None
     return [bound.statement] if bound is not None and isinstance(bound.statement, ast.stmt) else []
@@ -97,7 +97,7 @@ def _is_number(one: Term) -> bool:
 
 
 def _raised(program: Program, one: Term, alone: bool) -> str:
-    """Return what a step lowers though it is to be raised; empty if the sign of a term is right or unknown."""
+    """Return in words how a term should change if its sign is wrong; empty if the sign is right or unknown."""
     likely = [it for it in one.factors if _is_likely(program, it)]
     gains = any(it not in likely and _is_gain(program, it) for it in one.factors) or any(map(_GAIN.search, one.names))
     if one.sign > 0 and len(likely) == 1 and len(one.factors) == 2 and gains:
@@ -133,7 +133,7 @@ def _called(program: Program, value: Value) -> str:
 
 
 def _is_likely(program: Program, value: Value) -> bool:
-    """Tell whether a value is the logarithm of a probability: log_prob, or a place of a log_softmax."""
+    """Tell whether a value is a log-probability: log_prob, or an element of a log_softmax."""
     node = value.node
     if isinstance(node, ast.Call) and not program.names.full(node.func):
         method = getattr(node.func, "attr", "")
@@ -182,7 +182,7 @@ def _penalty(program: Program) -> Iterator[Spot]:
 
 
 def _is_penalty(program: Program, one: Term) -> bool:
-    """Tell whether a term is the size of the weights: a norm, a square or an absolute value of parameters."""
+    """Tell whether a term measures the size of the weights: a norm, a square or an absolute value of parameters."""
     for it in one.factors:
         calls = [node for node in ast.walk(it.node) if isinstance(node, ast.Call | ast.BinOp | ast.Attribute)]
         text = " ".join(ast.unparse(node) for node in calls)
@@ -280,7 +280,7 @@ def _divergence_sign(program: Program) -> Iterator[Spot]:
 
 @reads("loss terms of unequal size")
 def _unequal(program: Program) -> Iterator[Spot]:
-    """Find a divergence that is a sum over latent numbers beside a mean over all numbers of the examples."""
+    """Find a divergence summed over latent variables next to a reconstruction loss averaged over all elements."""
     for event, found in _losses_of(program):
         parts = _divergence(program, found)
         if parts is None:
@@ -301,7 +301,7 @@ def _unequal(program: Program) -> Iterator[Spot]:
 
 
 def _is_narrow(program: Program, value: Value) -> bool:
-    """Tell whether an output has only a few numbers for each example, so that a mean of them is not far from a sum."""
+    """Tell whether an output has only a few elements for each example, so that their mean is close to their sum."""
     found = loss(program, value.node) if isinstance(value.node, ast.Call) else None
     made = end(program, found.input) if found is not None else None
     for node in [*(flow(program).ends(Value(found.input, value.frame)) if found is not None else ())]:
@@ -322,7 +322,7 @@ def _is_narrow(program: Program, value: Value) -> bool:
 
 
 def _averaged(program: Program, value: Value) -> Loss | None:
-    """Return the loss of the library that averages over all numbers of a batch."""
+    """Return the library's loss if it averages over all elements of a batch."""
     found = loss(program, value.node) if isinstance(value.node, ast.Call) else None
     if found is None or found.kind not in ELEMENTWISE | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}:
         return None
@@ -351,7 +351,7 @@ def _deviation(program: Program) -> Iterator[Spot]:
 
 
 def _exponent(program: Program, node: ast.expr) -> str:
-    """Return the name of a logarithm of a variance whose exponential a node is."""
+    """Return the name of the log-variance if a node is its exponential."""
     name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
     text = ast.unparse(operand) if operand is not None and isinstance(operand, ast.Name | ast.Attribute) else ""
     return text if name == "exp" and re.search(r"var", text, re.IGNORECASE) else ""
@@ -373,7 +373,7 @@ def _heated(program: Program) -> Iterator[Spot]:
 
 
 def _scores(program: Program, operand: ast.expr) -> ast.expr | None:
-    """Return what makes scores, looking through masks and reshapes."""
+    """Return the expression that computes scores. Looks through masks and reshapes."""
     value = Value(operand)
     for _ in range(4):
         one = flow(program).end(value)

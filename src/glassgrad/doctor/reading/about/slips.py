@@ -316,7 +316,7 @@ def _kept(program: Program) -> Iterator[Spot]:
 
 
 def _state_in(node: ast.Assign) -> tuple[ast.expr, ast.expr]:
-    """Return what a statement sets, and to what; of `best, kept = score, model.state_dict()` the second part."""
+    """Return the target and the value of a statement; of `best, kept = score, model.state_dict()` the second pair."""
     target, value = node.targets[0], node.value
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         pairs = [pair for pair in zip(target.elts, value.elts, strict=True) if _is_state(pair[1])]
@@ -390,7 +390,7 @@ def _never_follows(program: Program) -> Iterator[Spot]:
 
 
 def _never_averaged(program: Program) -> Iterator[Spot]:
-    """Find an `AveragedModel` that is called, and that nothing updates."""
+    """Find an `AveragedModel` that the script calls but never updates."""
     if program.calls_of(".update_parameters"):
         return
     for call in program.calls:
@@ -404,7 +404,7 @@ def _never_averaged(program: Program) -> Iterator[Spot]:
 
 @reads("result thrown away")
 def _thrown(program: Program) -> Iterator[Spot]:
-    """Find `x.detach()` on a line of its own: the method returns a new tensor and leaves x as it is."""
+    """Find `x.detach()` on a line of its own. The method returns a new tensor and does not change x."""
     for node in program.nodes:
         call = node.value if isinstance(node, ast.Expr) else None
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _RETURNS:

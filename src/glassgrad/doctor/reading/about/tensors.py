@@ -266,7 +266,7 @@ def _view_for_permute(program: Program) -> Iterator[Spot]:
 
 
 def _states_joined(program: Program, call: ast.Call, sizes: list[ast.expr]) -> Iterator[Spot]:
-    """Find `h.view(len(x), -1)` of the final states of a recurrent layer, whose first axis is that of the layers."""
+    """Find `h.view(len(x), -1)` of the final states of a recurrent layer, whose first axis counts the layers."""
     assert isinstance(call.func, ast.Attribute)
     one = flow(program).end(call.func.value)
     made = one.node if one is not None and one.path in {(1,), (1, 0)} else None

@@ -1,4 +1,4 @@
-"""Rules about weights: how they begin, how they are tied, frozen and handed to optimizers."""
+"""Rules about weights: initialisation, tying, freezing, and passing them to optimizers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USING_UP = frozenset({"clip_grad_norm_", "clip_grad_value_", "list", "sum", "le
 
 
 def zero_rows(program: Program) -> Iterator[Spot]:
-    """Yield constant first weights of two layers of which one feeds the other."""
+    """Yield constant initial weights of two layers where one feeds the other."""
     filled: dict[ast.AST, list[tuple[ast.Call, Value]]] = {}
     for call, weight in _filled(program):
         held = modules(program, weight)
@@ -41,7 +41,7 @@ def zero_rows(program: Program) -> Iterator[Spot]:
 
 
 def _filled(program: Program) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """Yield calls that set the weight of a layer to one number, with the layer."""
+    """Yield calls that fill the weight of a layer with one number, and the layer."""
     for call in program.calls:
         full = program.names.full(call.func)
         weight: ast.expr | None = None
@@ -56,7 +56,7 @@ def _filled(program: Program) -> Iterator[tuple[ast.Call, ast.expr]]:
 
 
 def zero_matrices(program: Program) -> Iterator[Spot]:
-    """Yield matrices of weights, made by hand, that begin with one number each, where one feeds the other."""
+    """Yield hand-made weight matrices that begin as constants, where one feeds the other."""
     found: list[tuple[ast.expr, Value]] = []
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
@@ -74,7 +74,7 @@ def zero_matrices(program: Program) -> Iterator[Spot]:
 
 
 def _feeds(program: Program, node: ast.expr, products: list[ast.expr], depth: int) -> bool:
-    """Tell whether the left side of a product is made of another product."""
+    """Tell whether another product computes the left operand of a product."""
     left = node.left if isinstance(node, ast.BinOp) else node
     inner = [one for one in ast.walk(left) if one in products and one is not node]
     names = [one for one in ast.walk(left) if isinstance(one, ast.Name)] if depth < 4 else []
@@ -83,7 +83,7 @@ def _feeds(program: Program, node: ast.expr, products: list[ast.expr], depth: in
 
 
 def _is_constant(program: Program, call: ast.Call) -> bool:
-    """Tell whether a call makes a tensor of equal numbers that is to be learnt."""
+    """Tell whether a call makes a trainable tensor of equal numbers."""
     name = library_name(program, call)
     if name == "Parameter" and call.args and isinstance(call.args[0], ast.Call):
         return library_name(program, call.args[0]) in {"zeros", "ones", "full"}
@@ -106,7 +106,7 @@ def _much(program: Program) -> Iterator[Spot]:
 
 @reads("tied weights apart")
 def _apart(program: Program) -> Iterator[Spot]:
-    """Find `a.weight = b.weight`, and a new parameter that is put into one of them later."""
+    """Find `a.weight = b.weight` if a later statement assigns a new parameter to one of them."""
     ties = [node for node in program.nodes if isinstance(node, ast.Assign) and _is_tie(node)]
     if not ties:
         return
@@ -137,7 +137,7 @@ def _is_before(program: Program, node: ast.AST, tie: ast.AST) -> bool:
 
 
 def _over_modules(program: Program, node: ast.expr) -> bool:
-    """Tell whether a name runs over the modules of a model, or is what `apply` gives."""
+    """Tell whether a name stands for each module of a model, in a loop or in a function for `apply`."""
     if not isinstance(node, ast.Name):
         return False
     bound = program.bound(node)
@@ -154,7 +154,7 @@ def _over_modules(program: Program, node: ast.expr) -> bool:
 
 @reads("frozen layers in training mode")
 def _frozen_norms(program: Program) -> Iterator[Spot]:
-    """Find `model.train()` in loops where a part with batch normalisation is frozen and never put to rest."""
+    """Find `model.train()` in loops if a frozen part has batch normalisation and nothing calls its `eval`."""
     for part, loop in _frozen(program):
         found = modules(program, part)
         if found is None or len(found) != 1:
@@ -176,7 +176,7 @@ def _frozen_norms(program: Program) -> Iterator[Spot]:
 
 
 def _around(program: Program, node: ast.AST) -> list[Event]:
-    """Return the calls of `train()` in the loops around one."""
+    """Return the calls of `train()` in the loops around a loop."""
     outer = [
         one
         for one in iterations(program)
@@ -216,7 +216,7 @@ def _compared(program: Program) -> Iterator[Spot]:
 
 @reads("parameters used up")
 def _used_up(program: Program) -> Iterator[Spot]:
-    """Find `params = model.parameters()`, a generator that ends after its first use, used twice."""
+    """Find `params = model.parameters()` with two uses, because the first use exhausts the generator."""
     for node in program.nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name) or len(node.targets) != 1:
             continue
@@ -235,7 +235,7 @@ def _used_up(program: Program) -> Iterator[Spot]:
 
 
 def _consumers(program: Program, made: ast.Assign, name: str) -> list[ast.expr]:
-    """Return the calls and loops, behind its assignment, that run through a generator."""
+    """Return the calls and loops after an assignment that exhaust its generator."""
     found: list[ast.expr] = []
     scope = program.scope(made)
     if len(program.bindings(scope, name)) != 1:
@@ -260,7 +260,7 @@ def _consumers(program: Program, made: ast.Assign, name: str) -> list[ast.expr]:
 
 @reads("residual changed in place")
 def _in_place(program: Program) -> Iterator[Spot]:
-    """Find a rectifier that overwrites the input of a block, which is added again later."""
+    """Find an in-place rectifier on the input of a block that adds this input again later."""
     for owner in program.modules():
         forward = owner.methods.get("forward")
         names = [one.arg for one in forward.args.args[1:2]] if forward is not None else []
@@ -281,7 +281,7 @@ def _in_place(program: Program) -> Iterator[Spot]:
 
 
 def _overwrites(program: Program, call: ast.Call, name: str) -> bool:
-    """Tell whether a call of a rectifier changes a variable itself."""
+    """Tell whether a call of a rectifier changes a variable in place."""
     if not call.args or not isinstance(call.args[0], ast.Name) or call.args[0].id != name:
         return False
     full = program.names.full(call.func)
@@ -292,7 +292,7 @@ def _overwrites(program: Program, call: ast.Call, name: str) -> bool:
 
 
 def _other_names(forward: ast.AST, name: str) -> set[str]:
-    """Return the variables that are set to another one, as `identity = x`."""
+    """Return the variables that are aliases of another one, as in `identity = x`."""
     found = set()
     for node in ast.walk(forward):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:

@@ -245,7 +245,7 @@ def _entropy_turned(run: Run) -> Iterator[Seen]:
 
 
 def _is_of_entropy(graph: Graph, op: Op) -> bool:
-    """Tell whether an op multiplies probabilities with their own logarithms."""
+    """Tell whether an op multiplies probabilities by their own logarithms."""
     makers = [graph.made_by(parent) for parent in op.parents[:2]]
     if op.name != "multiply" or len(makers) != 2 or len(op.shape) < 2:
         return False
@@ -254,7 +254,7 @@ def _is_of_entropy(graph: Graph, op: Op) -> bool:
 
 
 def _is_log(graph: Graph, op: Op) -> bool:
-    """Tell whether an op makes log-probabilities, also as logits minus the logarithm of their sum."""
+    """Tell whether an op makes log-probabilities, including logits minus their logsumexp."""
     below = graph.made_by(op.parents[1]) if op.name == "subtract" and len(op.parents) > 1 else None
     return op.name in LOGS or (below is not None and below.name == "logsumexp")
 

@@ -182,3 +182,34 @@ def test_a_loop_that_accumulates_by_hand_takes_a_step_for_each_change(tmp_path: 
     assert ended
     assert 25 <= watched.steps <= 30
     assert [one.rule for one in watched.findings if one.severity == "error"] == []
+
+
+# --- the watch calls the model again ---
+
+
+class Decoder(nn.Module):
+    """Tells the next token; computes its own loss, and can do nothing without the targets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token, self.head, self.calls = nn.Embedding(12, 16), nn.Linear(16, 12), 0
+
+    def forward(self, ids: Any, labels: Any = None) -> Any:
+        self.calls += 1
+        logits = self.head(self.token(ids).cumsum(1))
+        return F.cross_entropy(logits.reshape(-1, 12), labels.reshape(-1)), logits
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_call_that_the_watch_cannot_make_is_no_error_of_the_user(by_name: bool) -> None:
+    """Nothing is asked without arguments that came by name, and what fails in a question is not raised."""
+    model, rng = Decoder(), np.random.default_rng(0)
+
+    def loss() -> Any:
+        text = np.cumsum(rng.integers(1, 4, (32, 10)), axis=1) % 12
+        ids, labels = gg.tensor(text[:, :-1]), gg.tensor(text[:, 1:])
+        return (model(ids, labels=labels) if by_name else model(ids, labels))[0]
+
+    assert "targets seen by the model" not in titles(model, loss)
+    assert model.calls >= 30
+    assert not by_name or model.calls == 30

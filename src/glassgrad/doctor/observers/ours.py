@@ -10,7 +10,7 @@ import numpy as np
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.graphs.tape_graph import Operands, graph_of
-from glassgrad.doctor.library import Args, Handle, Optimizer
+from glassgrad.doctor.library import Args, Handle, Kwargs, Optimizer
 from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.observers.programs import AGAIN, Programs
@@ -117,21 +117,24 @@ class OurObserver:
         """Hook the model for the steps that are sampled."""
         AGAIN.clear()
         if wanted and self._handle is None:
-            self._handle = self._model.register_forward_hook(library.hook_of(self._model, self._forward))
+            self._handle = self._hooked()
         elif not wanted:
             self._operands.leave()
             self._unhook()
+
+    def _hooked(self) -> Handle:
+        return self._model.register_forward_hook(library.hook_of(self._model, self._forward), with_kwargs=True)
 
     def _unhook(self) -> None:
         if self._handle is not None:
             library.remove_hooks(self._model, [self._handle])
             self._handle = None
 
-    def _forward(self, _module: Module, args: Args, output: Any) -> None:
+    def _forward(self, _module: Module, args: Args, kwargs: Kwargs, output: Any) -> None:
         self._blocks += self._beside
         if _tracing():
             return
-        self._watch.forward(args, {}, output)
+        self._watch.forward(args, kwargs, output)
         if self._watch.sampling and not self._programs.aside and library.is_recording(self._model):
             self._operands.enter()
 
@@ -139,7 +142,7 @@ class OurObserver:
         """Hook the model for passes without gradients between the sampled steps: validations."""
         if letter == "N" and self._handle is None and self._blocks < _BLOCKS and not _tracing():
             self._beside = self._watch.hooked = True
-            self._handle = self._model.register_forward_hook(library.hook_of(self._model, self._forward))
+            self._handle = self._hooked()
         elif letter == "n" and self._beside:
             self._beside = False
             if not self._watch.sampling:

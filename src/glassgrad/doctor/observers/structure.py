@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -313,10 +313,11 @@ class Structure:
 
     @contextmanager
     def _asks(self) -> Iterator[None]:
-        """Call the model in the block, so that its passes are none of a validation."""
+        """Call the model in the block. Its passes are none of a validation, and its errors none of the user's."""
         self._asking = True
         try:
-            yield
+            with suppress(Exception):
+                yield
         finally:
             self._asking = False
 

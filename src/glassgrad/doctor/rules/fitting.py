@@ -61,7 +61,7 @@ def _opposite(run: Run) -> Iterator[Seen]:
         where = run.calls.line("loss")
         what = (
             f"the outputs {in_words(kind, middle)} at the end, fewer than a guess, though training lets the loss "
-            f"{f'at {where} ' if where else ''}fall: it asks for the opposite of the targets"
+            f"{f'at {where} ' if where else ''}fall: the loss rewards the opposite of the targets"
         )
         steps = np.array([one.step for one in run.scores])
         yield Seen(what, where, middle, pairs(steps, np.array([one.training for one in run.scores])))
@@ -80,7 +80,7 @@ def _shares(run: Run, kind: str) -> Array:
 
 @warning(
     "examples not learnt",
-    "Let it learn ten examples by heart first: look at the scale of the inputs, the rate, and what cuts the gradient.",
+    "Make it memorise ten examples first: look at the scale of the inputs, the rate, and what cuts the gradient.",
     "doctor.examine(model, batch, loss_fn)",
     BY_HEART,
 )
@@ -148,7 +148,7 @@ def _slow(run: Run) -> Iterator[Seen]:
 
 @warning(
     "same targets in each step",
-    "Draw or pick the targets within the loop, with the inputs: noise of one draw is learnt by heart.",
+    "Draw or pick the targets within the loop, with the inputs: the model memorises noise that is drawn once.",
     "noise = torch.randn_like(batch)  # in the loop",
 )
 def _same_targets(run: Run) -> Iterator[Seen]:

@@ -131,7 +131,7 @@ def _betas(run: Run) -> Iterator[Seen]:
 
 @warning(
     "schedule never stepped",
-    "Call its step() after each epoch, or after each step of the optimizer, as it was made for.",
+    "Call its step() after each epoch, or after each step of the optimizer, whichever its arguments count.",
     "optimizer.step(); schedule.step()",
 )
 def _unstepped(run: Run) -> Iterator[Seen]:

@@ -31,14 +31,14 @@ def _wrong_number(program: Program) -> Iterator[Spot]:
         if total is not None and _is_tally(program, node):
             added = _added(program, node, total)
             if added and all(_counts(program, one) for one in added):
-                what = "counts examples, and the number of batches divides it"
+                what = "counts examples, but is divided by the number of batches"
                 yield spot(node, *added, text=shown(node), what=what, remedy=f"{shown(node.right)} += len(y)")
         if count is None or total is None:
             continue
         added = _added(program, node, total)
         batches = _is_loader(program, count)
         if batches and added and all(_counts(program, one) for one in added):
-            what = "counts examples, and the number of batches divides it"
+            what = "counts examples, but is divided by the number of batches"
             remedy = f"{shown(node.left)} / len({shown(count)}.dataset)"
             yield spot(node, *added, text=shown(node), what=what, remedy=remedy)
         elif _is_data(program, count) and added and all(_is_batch_mean(program, one) for one in added):

@@ -107,7 +107,7 @@ def _raised(program: Program, one: Term, alone: bool) -> str:
         if likely:
             return "the logarithm of a probability is to rise"
         if name == "cosine_similarity":
-            return "the similarity is to rise"
+            return "training should raise the similarity"
         if name in {"min", "minimum"} and _is_surrogate(program, one.factors[0]):
             return "the smaller of the two products of ratio and advantage is to rise"
     if one.sign < 0 and alone and len(one.factors) == 1:

@@ -313,7 +313,7 @@ class Structure:
 
     @contextmanager
     def _asks(self) -> Iterator[None]:
-        """Call the model in the block. Its passes do not count as a validation, and its errors do not reach the user."""
+        """Call the model in the block: its passes are no validation, and its errors do not reach the user."""
         self._asking = True
         try:
             with suppress(Exception):

@@ -147,22 +147,24 @@ def _order(one: Iteration, *events: Event) -> list[int]:
     return [next(at for at, known in enumerate(one.events) if known is event) for event in events]
 
 
+def _in_order(program: Program, *kinds: str) -> Iterator[list[Event]]:
+    """Yield the events of the trainings that have one of each of these kinds, in this order."""
+    for one in trainings(program):
+        found = _single(one, *kinds)
+        if found is not None and _order(one, *found) == sorted(_order(one, *found)):
+            yield found
+
+
 @reads("step before backward")
 def _early_step(program: Program) -> Iterator[Spot]:
-    for one in trainings(program):
-        found = _single(one, "zero", "step", "backward")
-        if found is not None and _order(one, *found) == sorted(_order(one, *found)):
-            zero, step, backward = found
-            yield spot(step.node, backward.node, zero.node, backward=shown(backward.node))
+    for zero, step, backward in _in_order(program, "zero", "step", "backward"):
+        yield spot(step.node, backward.node, zero.node, backward=shown(backward.node))
 
 
 @reads("no gradients in a step")
 def _zeroed_between(program: Program) -> Iterator[Spot]:
-    for one in trainings(program):
-        found = _single(one, "backward", "zero", "step")
-        if found is not None and _order(one, *found) == sorted(_order(one, *found)):
-            backward, zero, step = found
-            yield spot(zero.node, step.node, backward.node, zero=shown(zero.node))
+    for backward, zero, step in _in_order(program, "backward", "zero", "step"):
+        yield spot(zero.node, step.node, backward.node, zero=shown(zero.node))
 
 
 @reads("clipping before backward")

@@ -294,8 +294,7 @@ def made(program: Program, node: ast.expr) -> ast.Call | None:
     if isinstance(node, ast.Call):
         return node
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        held = bound.value if bound is not None and bound.item is None else None
+        held = program.value_of(node)
         return held if isinstance(held, ast.Call) else made(program, held) if isinstance(held, ast.Attribute) else None
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
         calls = [one.value for one in program.attribute(program.owner(node), node.attr)]

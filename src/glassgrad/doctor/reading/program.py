@@ -206,6 +206,11 @@ class Program:
         """Return what is bound to a name in a scope, in the order of the source."""
         return self._bound.get((scope, name), [])
 
+    def value_of(self, name: ast.Name) -> ast.expr | None:
+        """Return the expression that a name stands for; None if that is unknown, or only a part of one."""
+        bound = self.bound(name)
+        return bound.value if bound is not None and bound.item is None else None
+
     def bound(self, name: ast.Name) -> Bound | None:
         """Return the binding of a name that is the last before its use, or the argument that a parameter gets."""
         scope: Scope = self.scope(name)

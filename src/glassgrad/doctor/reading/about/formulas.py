@@ -199,8 +199,7 @@ def _is_draw(program: Program, call: ast.Call) -> bool:
         return False
     made: ast.expr | None = call.func.value
     if isinstance(made, ast.Name):
-        bound = program.bound(made)
-        made = bound.value if bound is not None and bound.item is None else None
+        made = program.value_of(made)
     known = isinstance(made, ast.Call) and last(program.names.full(made.func)) in _CONTINUOUS
     return known and isinstance(made, ast.Call) and any(not isinstance(one, ast.Constant) for one in made.args[:1])
 

@@ -413,8 +413,7 @@ def _is_truth(program: Program, node: ast.expr, depth: int = 0) -> bool:
     if depth > DEEPEST:
         return False
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        value = bound.value if bound is not None and bound.item is None else None
+        value = program.value_of(node)
         return value is not None and _is_truth(program, value, depth + 1)
     if isinstance(node, ast.Subscript):
         return _is_truth(program, node.value, depth + 1)

@@ -60,8 +60,7 @@ def _is_graph(program: Program, node: ast.expr, depth: int = 0) -> bool:
     if depth > DEEPEST:
         return False
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        value = bound.value if bound is not None and bound.item is None else None
+        value = program.value_of(node)
         return value is not None and _is_graph(program, value, depth + 1)
     if not isinstance(node, ast.Call):
         return False
@@ -155,8 +154,7 @@ def _is_learnt(program: Program, owner: Class, node: ast.expr, depth: int = 0) -
     if depth > DEEPEST:
         return False
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        value = bound.value if bound is not None and bound.item is None else None
+        value = program.value_of(node)
         return value is not None and _is_learnt(program, owner, value, depth + 1)
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute):

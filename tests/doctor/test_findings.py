@@ -35,6 +35,7 @@ OTHERS = (
     "NaN in a compiled step",
     "NaN in a step",
     "graph grows",
+    "a change helps",
 )
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from glassgrad import errors
+
+if TYPE_CHECKING:
+    from glassgrad.doctor.repairs.search import Search
+    from glassgrad.doctor.script import Watched
 
 
 class Preset(StrEnum):
@@ -31,8 +38,14 @@ def doctor(
         bool, typer.Option("--nan", help="Stop a script at the step that makes a NaN, and name the op that made it.")
     ] = False,
     deeper: Annotated[
-        bool, typer.Option("--deeper", help="Make two experiments if a symptom of a script has no known cause.")
+        bool,
+        typer.Option(
+            "--deeper", help="If a symptom has no known cause, make experiments and try changes of the script."
+        ),
     ] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=1, help="The time for trying changes of the script with --deeper.")
+    ] = 120.0,
 ) -> int:
     """Diagnose a training run: a run directory, or a glassgrad or PyTorch script while it runs.
 
@@ -51,11 +64,26 @@ def doctor(
         raise errors.DOCTOR_NO_SCRIPT(path=target)
     from glassgrad.doctor.deeper import choice
     from glassgrad.doctor.reading.beside import joined
+    from glassgrad.doctor.repairs import report
     from glassgrad.doctor.reports.script_wording import lines
     from glassgrad.doctor.script import run_script
 
     watched, ended = run_script(target, arguments or [], preset.value, nan=nan, deeper=deeper)
     watched, read = joined(str(target), watched)
     outcomes = [None if one.bench is None else choice.run(one.bench, one.findings) for one in watched]
-    print("\n".join(lines(watched, outcomes, read)))
+    found = _changes(target, arguments or [], watched, seconds) if deeper and ended else None
+    if found is not None and watched:
+        watched[0] = replace(watched[0], findings=report.with_repairs(watched[0].findings, found, target))
+    print("\n".join((*lines(watched, outcomes, read), *report.lines(found))))
     return 0 if ended else 1
+
+
+def _changes(target: Path, arguments: Sequence[str], watched: Sequence[Watched], seconds: float) -> Search | None:
+    """Try changes of a script if no rule names a cause; None if one does."""
+    from glassgrad.doctor.deeper import choice
+    from glassgrad.doctor.repairs.search import search
+
+    if not watched or not choice.experiments_for([one for each in watched for one in each.findings]):
+        return None
+    print(f"trying changes of {target} for {seconds:.0f} s; Ctrl-C ends it", file=sys.stderr)
+    return search(str(target), arguments, seconds)

@@ -6,9 +6,9 @@ import functools
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,7 +30,8 @@ from glassgrad.errors.tracebacks import shortened, wanted
 class Watched:
     """One training of a script: the model's class, the place where its optimizer was made, and the findings.
 
-    `bench` is what experiments with it need, None if none were asked for.
+    `fits` says how well the outputs fit the targets at the end: the share of correct predictions, or of explained
+    variance, by what was measured. `bench` is what experiments with it need, None if none were asked for.
     """
 
     model: str
@@ -38,6 +39,7 @@ class Watched:
     steps: int
     samples: int
     findings: tuple[Finding, ...]
+    fits: Mapping[str, float] = field(default_factory=dict)
     bench: Bench | None = None
 
 
@@ -87,7 +89,16 @@ def _watched(one: Watch) -> Watched:
     """Return what a watch has seen."""
     bench = one.bench() if isinstance(one, DeepWatch) else None
     model, built = type(one.model).__name__, one.run.setup.built
-    return Watched(model, built, one.calls.steps, len(one.data), one.findings, bench)
+    return Watched(model, built, one.calls.steps, len(one.data), one.findings, _fits(one), bench)
+
+
+def _fits(one: Watch) -> dict[str, float]:
+    """Return the scores of the last steps, and of the last passes without gradients."""
+    run = one.run
+    late = [score.training for score in run.scores if score.step > run.calls.steps / 2][-8:]
+    held_out = [score.training for score in run.validations[-3:]]
+    found = {f"fit of {run.model} in training": late, f"fit of {run.model} in passes without gradients": held_out}
+    return {name: sum(values) / len(values) for name, values in found.items() if values}
 
 
 def _own(error: Exception) -> TracebackType | None:

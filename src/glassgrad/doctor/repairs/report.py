@@ -1,0 +1,57 @@
+"""The result of a search as a finding, and as lines below the findings."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.repairs.search import Repair, Search
+
+TITLE = "a change helps"
+ADVICE = (
+    "Read the line: it is the fault, or the change makes up for one elsewhere. The change was found by trying, so "
+    "check that it means what you meant."
+)
+_WIDTH = 100
+
+
+def finding_of(found: Search, path: str | Path) -> Finding | None:
+    """Return what a search says; None if no change helped."""
+    if not found.repairs:
+        return None
+    best, *others = found.repairs
+    name = Path(path).name
+    figure = best.figure.name if not best.figure.own else f"{best.figure.name!r} of the script"
+    values = " and ".join(f"{one:.4g}" for one in best.after)
+    what = (
+        f"with `{_short(best)}` at {name}:{best.edit.line} instead of `{textwrap.shorten(best.old, 70)}` the {figure} "
+        f"is {values} with two seeds, and not {best.figure.value:.4g}: {best.edit.means}"
+    )
+    alike = [one for one in others if one.gain >= best.gain / 2 and one.edit.line != best.edit.line]
+    if alike:
+        told = ", ".join(f"`{_short(one)}` at {name}:{one.edit.line}" for one in alike)
+        what += f". As good: {told}"
+    return Finding(TITLE, "warning", what, ADVICE, f"{name}:{best.edit.line}", remedy=best.edit.new)
+
+
+def _short(one: Repair) -> str:
+    return textwrap.shorten(one.edit.new, 90, placeholder=" ...") or "(left out)"
+
+
+def lines(found: Search | None) -> Iterator[str]:
+    """Yield what was tried."""
+    if found is None:
+        return
+    if found.trouble:
+        yield f"changes      none tried: {found.trouble}"
+        return
+    helped = f"{len(found.repairs)} of them help" if found.repairs else "none of them helps"
+    yield f"changes      {found.tried} of {found.known} changes of the script tried, each in its own run: {helped}"
+
+
+def with_repairs(findings: Sequence[Finding], found: Search, path: str | Path) -> tuple[Finding, ...]:
+    """Return findings behind the one of a search, which explains symptoms better than they do themselves."""
+    one = finding_of(found, path)
+    return tuple(findings) if one is None else (one, *findings)

@@ -1,0 +1,268 @@
+"""The parts of a script that belong to its training: model, setup and loop, without data and evaluation."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import FUNCTIONS, Function, Loop, Program
+from glassgrad.doctor.repairs.edits import Edit, Text
+
+_QUIET = frozenset({"no_grad", "inference_mode"})
+_TOLD = frozenset({"print", "info", "debug", "write", "append", "log", "update", "set_postfix", "item"})
+_WORK = frozenset({"backward", "step", "zero_grad", "grad"})
+_SETUP = ("torch.optim", "torch.nn", "torch.utils.data")
+_DRAWS = frozenset({"randn", "rand", "normal", "standard_normal", "uniform", "randint", "integers", "random"})
+_MOST = 400
+
+
+class Zones:
+    """The parts of a script, and the names in it.
+
+    Attributes:
+        program: the script as its rules see it; `text`: its source.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.text = Text(source)
+        self.program = Program(ast.parse(source))
+
+    # --- the training ---
+
+    @cached_property
+    def backwards(self) -> list[ast.Call]:
+        """The calls of `backward` that begin a backward pass, and those of `grad` in loops without one."""
+        found = [one for one in self.program.calls_of(".backward") if not _is_super(one)]
+        return found or self.program.calls_of(".grad")
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        """The loops around the backward passes, in whatever function they stand, the inner ones first."""
+        found: list[Loop] = []
+        for call in self.backwards:
+            waiting: list[ast.AST] = [call]
+            seen: set[ast.AST] = set()
+            while waiting:
+                node = waiting.pop()
+                found += [one for one in self.program.loops(node) if one not in found]
+                function = self.program.function(node)
+                if function is not None and function not in seen:
+                    seen.add(function)
+                    waiting += self._calls_to(function)
+        return found
+
+    def _calls_to(self, function: Function) -> list[ast.Call]:
+        return [*self.program.calls_of(function.name), *self.program.calls_of(f".{function.name}")]
+
+    @cached_property
+    def _reached(self) -> set[ast.AST]:
+        """The functions of the script that the training loops call, and those that hold a backward pass."""
+        found: set[ast.AST] = set()
+        waiting: list[ast.AST] = [*self.loops, *filter(None, map(self.program.function, self.backwards))]
+        waiting += [node for one in self.program.classes.values() if _is_dataset(one.bases) for node in one.node.body]
+        while waiting:
+            node = waiting.pop()
+            for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
+                name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+                methods = [one.methods.get(name) for one in self.program.classes.values() if not one.is_module]
+                for one in (self.program.functions.get(name), *methods):
+                    if one is not None and one not in found:
+                        found.add(one)
+                        waiting.append(one)
+        return found
+
+    @cached_property
+    def _evaluations(self) -> set[ast.AST]:
+        """The blocks and functions that only evaluate."""
+        found: set[ast.AST] = set()
+        last_backward = max((one.lineno for one in self.backwards), default=0)
+        for node in self.program.nodes:
+            if isinstance(node, FUNCTIONS):
+                calls = {getattr(one.func, "attr", "") for one in ast.walk(node) if isinstance(one, ast.Call)}
+                quiet = any(_name(one) in _QUIET for one in node.decorator_list)
+                if "backward" not in calls and (
+                    "eval" in calls or quiet or node.name.startswith(("eval", "valid", "test"))
+                ):
+                    found.add(node)
+            elif isinstance(node, ast.With) and _name(node.items[0].context_expr) in _QUIET:
+                found.update([node] if node.lineno > last_backward else [])
+        return found
+
+    def is_evaluation(self, node: ast.AST) -> bool:
+        """Tell whether a node only evaluates, or shows figures."""
+        if any(one in self._evaluations for one in self.program.outward(node)):
+            return True
+        statement = self.program.statement(node)
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            return _name(statement.value) in _TOLD
+        return False
+
+    @cached_property
+    def _shown(self) -> set[ast.AST]:
+        """The functions of the script that evaluations and prints call, without models and training."""
+        found: set[ast.AST] = set()
+        waiting = [one for one in self.program.nodes if isinstance(one, ast.stmt) and self._shows(one)]
+        while waiting:
+            for call in (one for one in ast.walk(waiting.pop()) if isinstance(one, ast.Call)):
+                one = self.program.functions.get(_name(call))
+                owner = self.program.owner(one) if one is not None else None
+                if one is None or one in found or (owner is not None and owner.is_module):
+                    continue
+                if not any(one in self.program.outward(other) for other in self.backwards):
+                    found.add(one)
+                    waiting.append(one)
+        return found
+
+    def _shows(self, statement: ast.stmt) -> bool:
+        """Tell whether a statement evaluates, shows figures, or stands behind the training loops of its block."""
+        if statement in self._evaluations or self.is_evaluation(statement):
+            return True
+        ends = max((one.end_lineno or 0 for one in self.loops), default=0)
+        return self.program.function(statement) is None and 0 < ends < statement.lineno
+
+    def is_shown(self, node: ast.AST) -> bool:
+        """Tell whether a node stands in a function that figures are computed with."""
+        return any(one in self._shown for one in self.program.outward(node))
+
+    def is_drawn(self, node: ast.AST) -> bool:
+        """Tell whether a node stands in a call that draws random numbers."""
+        around = (one for one in (node, *self.program.outward(node)) if isinstance(one, ast.expr))
+        return any(isinstance(one, ast.Call) and _name(one) in _DRAWS for one in around)
+
+    def zone(self, node: ast.AST) -> str:
+        """Return "model", "loop", "loss" or "setup" for a part that may be changed; empty for any other."""
+        if self.is_evaluation(node) or self.is_drawn(node):
+            return ""
+        if self.is_shown(node) and not any(one in self._of_loss for one in self.program.outward(node)):
+            return ""
+        owner = self.program.owner(node)
+        if owner is not None and owner.is_module:
+            return "model"
+        if owner is not None and last(owner.bases[0] if owner.bases else "") == "Function":
+            return "model"
+        around = list(self.program.outward(node))
+        if self._is_aside(node):
+            return ""
+        if any(one in self._reached for one in around) or (node in self._reached):
+            return "loop"
+        if any(one in self.loops for one in around):
+            return "loop"
+        return "setup" if self._is_setup(self.program.statement(node)) else ""
+
+    def _is_aside(self, node: ast.AST) -> bool:
+        """Tell whether a statement binds names that the loss does not come from, as figures to be shown."""
+        statement = self.program.statement(node)
+        if isinstance(statement, ast.Assign) and statement not in self._of_loss:
+            names = all(isinstance(one, ast.Name) for one in statement.targets)
+            made = any(isinstance(one, ast.Call) and _name(one) in _WORK for one in ast.walk(statement))
+            return names and not made and not self._is_setup(statement)
+        return (
+            isinstance(statement, ast.AugAssign)
+            and isinstance(statement.target, ast.Name)
+            and statement not in self._of_loss
+        )
+
+    def _is_setup(self, statement: ast.stmt) -> bool:
+        """Tell whether a statement outside of loops makes or changes a model, an optimizer or the like."""
+        if isinstance(statement, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            return False
+        for one in ast.walk(statement):
+            if isinstance(one, ast.Call):
+                full = self.program.names.full(one.func)
+                known = self.program.classes.get(getattr(one.func, "id", ""))
+                if full.startswith(_SETUP) or (known is not None and known.is_module):
+                    return True
+                if _name(one) in {"parameters", "load_state_dict", "eval", "train", "requires_grad_", "apply"}:
+                    return True
+            if isinstance(one, ast.Attribute) and one.attr in {"requires_grad", "data", "weight", "bias"}:
+                return True
+        return False
+
+    # --- the loss ---
+
+    @cached_property
+    def _of_loss(self) -> set[ast.AST]:
+        """The statements, and functions of the script, that the loss comes from, without the model."""
+        found: set[ast.AST] = set()
+        waiting: list[ast.AST] = [one.func.value for one in self.backwards if isinstance(one.func, ast.Attribute)]
+        while waiting and len(found) < _MOST:
+            for node in ast.walk(waiting.pop()):
+                new = [one for one in self._makers(node) if one not in found]
+                found.update(new)
+                waiting += new
+        return found
+
+    def _makers(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the statements that bind a name, and the functions of the script that a call may run."""
+        if isinstance(node, ast.Name):
+            for bound in self.program.bindings(self.program.scope(node), node.id):
+                statement = bound.statement
+                known = bound.value is not None or isinstance(statement, ast.AugAssign)
+                if known and isinstance(statement, ast.stmt):
+                    yield statement
+        elif isinstance(node, ast.Call):
+            name = _name(node)
+            methods = [kind.methods.get(name) for kind in self.program.classes.values() if not kind.is_module]
+            for function in (self.program.functions.get(name), *methods):
+                owner = self.program.owner(function) if function is not None else None
+                if function is not None and not (owner and owner.is_module):
+                    yield function
+
+    def of_loss(self, node: ast.AST) -> bool:
+        """Tell whether a node is part of what the loss is computed with, outside of models."""
+        around = [node, *self.program.outward(node)]
+        if any(one in self._of_loss for one in around):
+            owner = self.program.owner(node)
+            return owner is None or not owner.is_module or "loss" in owner.node.name.lower()
+        statement = self.program.statement(node)
+        return any(self.program.statement(one) is statement for one in self.backwards)
+
+    # --- nodes ---
+
+    @cached_property
+    def nodes(self) -> list[tuple[ast.AST, str]]:
+        """The expressions and statements that may be changed, each with its zone."""
+        pairs = ((one, self.zone(one)) for one in self.program.nodes if isinstance(one, ast.expr | ast.stmt))
+        return [(one, zone) for one, zone in pairs if zone]
+
+    def edit(self, means: str, *pairs: tuple[ast.AST, str], prior: float = 1.0, tunes: bool = False) -> Edit | None:
+        """Return the change that replaces nodes; None if the text would not be Python."""
+        node = pairs[0][0]
+        made = self.made(means, int(getattr(node, "lineno", 1)), self.text.replaced(*pairs), prior)
+        loss, shown = self.of_loss(node), self.is_shown(node)
+        return None if made is None else replace(made, rescales=loss, shown=shown, tunes=tunes)
+
+    @staticmethod
+    def made(means: str, line: int, text: str, prior: float, at: int = 0) -> Edit | None:
+        """Return a change of a line; `at` is the line of the new text that shows it, 0 for the same, -1 for none."""
+        try:
+            ast.parse(text)
+        except SyntaxError:
+            return None
+        lines = text.splitlines()
+        new = lines[(at or line) - 1].strip() if at >= 0 else ""
+        return Edit(line, new, text, means, prior=prior)
+
+    def calls(self, *zones: str) -> Iterator[tuple[ast.Call, str]]:
+        """Yield the calls in zones with the names of their functions."""
+        for node, zone in self.nodes:
+            if isinstance(node, ast.Call) and (not zones or zone in zones):
+                yield node, _name(node)
+
+
+def _name(node: ast.AST) -> str:
+    """Return the last name of a call's function, or of a name."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+
+
+def _is_super(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call)
+
+
+def _is_dataset(bases: tuple[str, ...]) -> bool:
+    return any(last(one) in {"Dataset", "IterableDataset", "Sampler"} for one in bases)

@@ -1,0 +1,68 @@
+"""The figures of a run: which numbers a script prints, and how much better a change makes them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from glassgrad.doctor.repairs.figures import Figure, figures, gain, is_finished
+
+
+@pytest.mark.parametrize(
+    ("printed", "name", "value", "higher"),
+    [
+        ("epoch 3 | loss 0.25 | val acc 0.75", "val acc", 0.75, True),
+        ("Test accuracy: 81.5%", "test accuracy", 0.815, True),
+        ("step 10: train_loss=1.5e-3", "train loss", 1.5e-3, False),
+        ("final rmse = 0.75 (guess 2.0)", "final rmse", 0.75, False),
+        ("mean reward -4.25", "mean reward", -4.25, True),
+        ("validation loss nan", "validation loss", math.nan, False),
+        ("epoch 1 loss 3.0\nepoch 2 loss 2.0", "loss", 2.0, False),
+    ],
+)
+def test_the_last_number_behind_a_name_counts(printed: str, name: str, value: float, higher: bool) -> None:
+    found = figures(printed, {})[name]
+    assert found.value == pytest.approx(value, nan_ok=True)
+    assert found.higher == higher
+
+
+@pytest.mark.parametrize(
+    "printed", ["epoch 3", "lr 0.1", "accuracy of a guess 0.5", "done in 3.2 s", "chance accuracy 0.1"]
+)
+def test_other_numbers_do_not(printed: str) -> None:
+    assert figures(printed, {}) == {}
+
+
+def test_figures_of_new_examples_tell_most() -> None:
+    found = figures("train loss 0.1 train accuracy 0.9 test loss 0.3 test accuracy 0.8", {})
+    assert sorted(found, key=lambda name: -found[name].weight)[:2] == ["test accuracy", "test loss"]
+    assert figures("", {"fit of Net in passes without gradients": 0.5})[
+        "fit of Net in passes without gradients"
+    ].held_out
+
+
+def share(value: float) -> Figure:
+    return Figure("accuracy", value, higher=True, held_out=True)
+
+
+def error(value: float) -> Figure:
+    return Figure("test rmse", value, higher=False, held_out=True)
+
+
+def test_a_share_must_win_a_third_of_what_is_lacking() -> None:
+    assert gain(share(0.4), share(0.61)) > 1 > gain(share(0.4), share(0.59))
+    assert gain(share(0.95), share(0.999)) < 1
+    assert gain(share(0.5), share(30.0)) == 0, "a sum instead of a mean is no accuracy"
+
+
+def test_an_error_must_fall_by_two_fifths() -> None:
+    assert gain(error(1.0), error(0.59)) > 1 > gain(error(1.0), error(0.61))
+    assert gain(error(1.0), error(math.nan)) == gain(error(1.0), None) == gain(error(1.0), error(2.0)) == 0
+    assert gain(error(math.nan), error(1.0)) == 1
+
+
+def test_a_run_near_its_best_needs_no_change() -> None:
+    assert is_finished(figures("loss 0.01 accuracy 0.99", {}))
+    assert not is_finished(figures("train accuracy 0.99 test accuracy 0.5", {}))
+    assert not is_finished(figures("loss 0.01", {}))

@@ -63,7 +63,7 @@ def arguments() -> argparse.Namespace:
         "--within", type=float, default=math.inf, help="end a workload, or ops, after about this many seconds"
     )
     parser.add_argument("--rounds", type=int, default=7, help="the number of turns of each peer (default 7)")
-    parser.add_argument("--seconds", type=float, help="the length of a turn; each workload has its default")
+    parser.add_argument("--seconds", type=float, help="the length of a turn; doctor-world: the time for changes")
     parser.add_argument("--threads", type=int, help="threads of every peer (default: each peer's own choice)")
     parser.add_argument("--isa", choices=["avx2"], help="limit every peer to these instructions, by its own switch")
     parser.add_argument("--write", action="store_true", help="put the result into benchmarks/RESULTS.md")
@@ -136,7 +136,7 @@ def own_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
     if name == "ops":
         return {"chosen": options.peers, "within": options.within}
     if name == "doctor-world":
-        return {"aside": options.aside, "words": options.words}
+        return {"aside": options.aside, "words": options.words, "seconds": options.seconds or 0, "peers": options.peers}
     if name == "wild":
         return {"seed": options.seed, "count": options.count, "aside": options.aside}
     return {}

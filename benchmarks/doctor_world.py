@@ -60,15 +60,16 @@ def programs(aside: bool) -> list[Any]:
     return [program for file in files for program in file.PROGRAMS]
 
 
-def judge(aside: bool, number: int, library: str) -> Verdict:
+def judge(aside: bool, number: int, library: str, seconds: float) -> Verdict:
     """Run one program and its twin."""
     warnings.simplefilter("ignore")
     world, program = importlib.import_module(WORLD), programs(aside)[number]
     if library == "torch":
         importlib.import_module("torch").set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
         try:
-            found, named, alarms = world.judged(program, library, Path(folder))
+            found, named, alarms = world.judged(program, library, Path(folder), seconds)
         except Exception as error:  # noqa: BLE001 - counted and printed
             return Verdict(program.name, library, "trouble", trouble=f"{type(error).__name__}: {error}".strip())
     serious = any(one.severity != "info" for one in found)
@@ -77,13 +78,13 @@ def judge(aside: bool, number: int, library: str) -> Verdict:
     return Verdict(program.name, library, kind, said, tuple(f"{one} {one.where}" for one in alarms))
 
 
-def verdicts(aside: bool, chosen: Sequence[int], libraries: Sequence[str]) -> Iterator[Verdict]:
+def verdicts(aside: bool, chosen: Sequence[int], libraries: Sequence[str], seconds: float) -> Iterator[Verdict]:
     """Judge programs, in processes that are made anew from time to time; yield the verdicts in order."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for begin in range(0, len(chosen), RENEWED):
         with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
             part = chosen[begin : begin + RENEWED]
-            tasks = [pool.submit(judge, aside, number, library) for number in part for library in libraries]
+            tasks = [pool.submit(judge, aside, number, library, seconds) for number in part for library in libraries]
             yield from (task.result() for task in tasks)
 
 
@@ -125,18 +126,24 @@ def measure(
     rounds: int,
     *,
     aside: bool = False,
+    seconds: float = 0,
+    peers: Sequence[str] = (),
     words: Iterable[str] = (),
     show: Callable[[str], object] = print,
 ) -> tuple[str, str, dict[str, Any]]:
-    """Title, text and raw numbers; `words` choose programs by their names."""
+    """Title, text and raw numbers; `words` choose programs by their names, `peers` the libraries.
+
+    `seconds` is the time for trying changes of a program of which no finding names the cause, as with `--deeper`.
+    """
     if aside:
         show("This runs the half kept aside. Do not build rules on what it shows.")
     names = [one.name for one in programs(aside)]
     wanted = list(words)
     chosen = [at for at, name in enumerate(names) if not wanted or any(word in name for word in wanted)]
-    libraries = [one for one in HEADS if one == "ours" or importlib.util.find_spec("torch") is not None]
+    there = [one for one in HEADS if one == "ours" or importlib.util.find_spec("torch") is not None]
+    libraries = [one for one in there if not peers or HEADS[one] in peers]
     found = []
-    for verdict in verdicts(aside, chosen, libraries):
+    for verdict in verdicts(aside, chosen, libraries, seconds):
         found.append(verdict)
         show(line(verdict))
     half = "the half kept aside" if aside else "the half that the rules were built on"

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from glassgrad import errors
-
-if TYPE_CHECKING:
-    from glassgrad.doctor.repairs.search import Search
-    from glassgrad.doctor.script import Watched
 
 
 class Preset(StrEnum):
@@ -71,19 +66,11 @@ def doctor(
     watched, ended = run_script(target, arguments or [], preset.value, nan=nan, deeper=deeper)
     watched, read = joined(str(target), watched)
     outcomes = [None if one.bench is None else choice.run(one.bench, one.findings) for one in watched]
-    found = _changes(target, arguments or [], watched, seconds) if deeper and ended else None
-    if found is not None and watched:
+    found = None
+    if deeper and ended and watched:
+        print(f"looking for changes that help, for {seconds:.0f} s at most; Ctrl-C ends it", file=sys.stderr)
+        found = report.changes(target, arguments or [], [one for each in watched for one in each.findings], seconds)
+    if found is not None:
         watched[0] = replace(watched[0], findings=report.with_repairs(watched[0].findings, found, target))
     print("\n".join((*lines(watched, outcomes, read), *report.lines(found))))
     return 0 if ended else 1
-
-
-def _changes(target: Path, arguments: Sequence[str], watched: Sequence[Watched], seconds: float) -> Search | None:
-    """Try changes of a script if no rule names a cause; None if one does."""
-    from glassgrad.doctor.deeper import choice
-    from glassgrad.doctor.repairs.search import search
-
-    if not watched or not choice.experiments_for([one for each in watched for one in each.findings]):
-        return None
-    print(f"trying changes of {target} for {seconds:.0f} s; Ctrl-C ends it", file=sys.stderr)
-    return search(str(target), arguments, seconds)

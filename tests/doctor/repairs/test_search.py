@@ -151,7 +151,7 @@ def test_ctrl_c_ends_a_search_and_the_report_follows(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
     assert process.stderr is not None
     for line in process.stderr:
-        if "trying changes" in line:
+        if "looking for changes" in line:
             break
     time.sleep(2)
     process.send_signal(signal.SIGINT)

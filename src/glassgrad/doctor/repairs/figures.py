@@ -16,7 +16,7 @@ _LOWER = re.compile(
     r"loss|err|\b[rn]?m[sa]e\b|rms|nll|perplex|ppl|bits|\bkl\b|distance|\b[wc]er\b|wrong|deviation|\boff\b|cost|gap|miss",
     re.IGNORECASE,
 )
-_HELD_OUT = re.compile(r"test|val|held|eval|new|unseen|dev\b|true|clean|sampl", re.IGNORECASE)
+_HELD_OUT = re.compile(r"test|\bval(id\w*)?\b|held|eval|new|unseen|\bdev\b|true|clean|sampl", re.IGNORECASE)
 _BASELINE = re.compile(r"chance|guess|baseline|best possible|of the mean|constant|lr\b|rate|entropy of", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w])|\b(?:nan|inf)\b|(?<=-)inf\b")
 
@@ -98,7 +98,11 @@ def gain(before: Figure, after: Figure | None) -> float:
     if not math.isfinite(before.value):
         return 1.0 if not before.higher else 0.0
     moved = (after.value - before.value) * (1 if before.higher else -1)
-    if moved <= 0 or (before.is_share and not after.is_share):
+    if (
+        moved <= 0
+        or (before.is_share and not after.is_share)
+        or (not before.higher and after.value < 0 <= before.value)
+    ):
         return 0.0
     if before.is_share and after.is_share:
         lacking = 1 - before.value

@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from glassgrad.doctor.deeper.choice import experiments_for
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.repairs.search import Repair, Search
+from glassgrad.doctor.repairs.search import Repair, Search, search
 
 TITLE = "a change helps"
 ADVICE = (
@@ -34,6 +35,11 @@ def finding_of(found: Search, path: str | Path) -> Finding | None:
         told = ", ".join(f"`{_short(one)}` at {name}:{one.edit.line}" for one in alike)
         what += f". As good: {told}"
     return Finding(TITLE, "warning", what, ADVICE, f"{name}:{best.edit.line}", remedy=best.edit.new)
+
+
+def changes(path: str | Path, arguments: Sequence[str], findings: Sequence[Finding], seconds: float) -> Search | None:
+    """Try changes of a script if none of its findings names a cause; None if one does."""
+    return search(str(path), arguments, seconds) if experiments_for(findings) else None
 
 
 def _short(one: Repair) -> str:

@@ -28,7 +28,7 @@ tells nothing, and the least one with other seeds."""
 MOST, MORE, TUNED = 4, 12, 2.3
 """The number of changes that are tried again with other seeds; how many more are tried when one has helped, beside as
 many as before; and the least gain of a change of a choice that may be sound."""
-_LONGEST, _SLACK, _MOST_FILES = 60.0, 5.0, 500
+_LONGEST, _SLACK, _MOST_FILES = 60.0, 5.0, 1000
 SHIFTS = (1,)
 """What is added to the seeds of a script, to see how much its figures vary by themselves."""
 
@@ -188,17 +188,19 @@ class Runner:
             raise
 
 
-def _linked(home: Path, folder: Path, depth: int = 4) -> None:
-    """Link the files of the current folder and make its folders, so that a script finds its data."""
-    for one in sorted(home.iterdir())[:_MOST_FILES]:
-        if (folder / one.name).exists():
-            continue
-        if one.is_symlink() or one.is_file():
-            with contextlib.suppress(OSError):  # a system without links
-                (folder / one.name).symlink_to(one)
-        elif one.is_dir() and depth and not one.name.startswith("."):
-            (folder / one.name).mkdir()
-            _linked(one, folder / one.name, depth - 1)
+def _linked(home: Path, folder: Path) -> None:
+    """Link the files of a folder and make its folders, so that a script finds its data; of a large one the first."""
+    waiting, left = [(home, folder)], _MOST_FILES
+    while waiting:
+        from_, to = waiting.pop(0)
+        for one in sorted(from_.iterdir())[:left]:
+            left -= 1
+            if one.is_dir() and not one.is_symlink() and not one.name.startswith((".", "__")):
+                (to / one.name).mkdir(exist_ok=True)
+                waiting.append((one, to / one.name))
+            elif not one.is_dir() and not (to / one.name).exists():
+                with contextlib.suppress(OSError):  # a system without links
+                    (to / one.name).symlink_to(one)
 
 
 def search(path: str, arguments: Sequence[str] = (), seconds: float = SECONDS, workers: int | None = None) -> Search:

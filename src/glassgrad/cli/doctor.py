@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import time
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,9 @@ from typing import Annotated
 import typer
 
 from glassgrad import errors
+
+SHORT = 20.0
+"""The most seconds of a script that is run again with changes unasked."""
 
 
 class Preset(StrEnum):
@@ -33,14 +36,12 @@ def doctor(
         bool, typer.Option("--nan", help="Stop a script at the step that makes a NaN, and name the op that made it.")
     ] = False,
     deeper: Annotated[
-        bool,
-        typer.Option(
-            "--deeper", help="If a symptom has no known cause, make experiments and try changes of the script."
-        ),
+        bool, typer.Option("--deeper", help="Make two experiments if a symptom of a script has no known cause.")
     ] = False,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1, help="The time for trying changes of the script with --deeper.")
-    ] = 120.0,
+        float,
+        typer.Option("--seconds", min=0, help="The time for trying changes of a short script, if no cause is known."),
+    ] = 60.0,
 ) -> int:
     """Diagnose a training run: a run directory, or a glassgrad or PyTorch script while it runs.
 
@@ -63,13 +64,15 @@ def doctor(
     from glassgrad.doctor.reports.script_wording import lines
     from glassgrad.doctor.script import run_script
 
+    begun = time.monotonic()
     watched, ended = run_script(target, arguments or [], preset.value, nan=nan, deeper=deeper)
+    took = time.monotonic() - begun
     watched, read = joined(str(target), watched)
     outcomes = [None if one.bench is None else choice.run(one.bench, one.findings) for one in watched]
     found = None
-    if deeper and ended and watched:
-        print(f"looking for changes that help, for {seconds:.0f} s at most; Ctrl-C ends it", file=sys.stderr)
-        found = report.changes(target, arguments or [], [one for each in watched for one in each.findings], seconds)
+    if ended and watched and seconds and (deeper or took <= SHORT):
+        findings = [one for each in watched for one in each.findings]
+        found = report.changes(target, arguments or [], findings, seconds, lambda text: typer.echo(text, err=True))
     if found is not None:
         watched[0] = replace(watched[0], findings=report.with_repairs(watched[0].findings, found, target))
     print("\n".join((*lines(watched, outcomes, read), *report.lines(found))))

@@ -1,7 +1,7 @@
 """Repairs of a training script: small changes of its source, each tried in a run of its own.
 
 In goes a script. Out come changes with which its own figures become clearly better: the line, the change, and the
-figures of both runs. `glassgrad doctor --deeper` looks for them where no rule names a cause.
+figures of both runs. `glassgrad doctor` looks for them where no rule names a cause.
 
 | question | file |
 |---|---|

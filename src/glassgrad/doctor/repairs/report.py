@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from glassgrad.doctor.deeper.choice import experiments_for
@@ -37,9 +37,18 @@ def finding_of(found: Search, path: str | Path) -> Finding | None:
     return Finding(TITLE, "warning", what, ADVICE, f"{name}:{best.edit.line}", remedy=best.edit.new)
 
 
-def changes(path: str | Path, arguments: Sequence[str], findings: Sequence[Finding], seconds: float) -> Search | None:
-    """Try changes of a script if none of its findings names a cause; None if one does."""
-    return search(str(path), arguments, seconds) if experiments_for(findings) else None
+def changes(
+    path: str | Path,
+    arguments: Sequence[str],
+    findings: Sequence[Finding],
+    seconds: float,
+    tell: Callable[[str], object] = str,
+) -> Search | None:
+    """Try changes of a script if none of its findings names a cause, and tell so before; None if one does."""
+    if not experiments_for(findings):
+        return None
+    tell(f"no rule names a cause: trying changes of {path} for {seconds:.0f} s at most; Ctrl-C ends it")
+    return search(str(path), arguments, seconds)
 
 
 def _short(one: Repair) -> str:

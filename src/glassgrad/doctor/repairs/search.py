@@ -23,11 +23,13 @@ from glassgrad.doctor.repairs.figures import Figure, figures, gain, is_finished
 from glassgrad.doctor.repairs.trial import FORKS
 
 SECONDS, PATIENCE, ENOUGH, CONFIRMED = 60.0, 3.0, 5.0, 0.5
-"""The time of a search; that of a trial relative to the script's own; the gain from which more
-tells nothing, and the least one with other seeds."""
-MOST, MORE, TUNED = 4, 12, 2.3
-"""The number of changes that are tried again with other seeds; how many more are tried when one has helped, beside as
-many as before; and the least gain of a change of a choice that may be sound."""
+"""The time of a search; that of a trial relative to the script's own; the gain from which more tells nothing; the part of
+the least gain that is enough with other seeds."""
+MOST, MORE = 4, 12
+"""The number of changes that are tried again with other seeds, and of those still tried when one has helped, beside as
+many as before."""
+TUNED, FALLEN = 2.6, 2.3
+"""The least gain of a change of a choice that may be sound: nine tenths of what a share lacks, or of an error."""
 _LONGEST, _SLACK, _MOST_FILES = 60.0, 5.0, 1000
 SHIFTS = (1,)
 """What is added to the seeds of a script, to see how much its figures vary by themselves."""
@@ -276,9 +278,14 @@ def _judged(source: str, trial: Trial, before: dict[str, tuple[Figure, Figure]])
             continue
         after = trial.figures.get(name)
         won = gain(middle, after)
-        if after is not None and won >= (TUNED if trial.edit.tunes else 1) and not gain(after, best):
+        if after is not None and won >= _least(trial.edit, middle) and not gain(after, best):
             return Repair(trial.edit, line_of(source, trial.edit.line), middle, (after.value,), won)
     return None
+
+
+def _least(edit: Edit, figure: Figure) -> float:
+    """Return the least gain of a change that counts."""
+    return (TUNED if figure.is_share else FALLEN) if edit.tunes else 1.0
 
 
 def _rank(one: Repair) -> tuple[float, float]:
@@ -293,6 +300,6 @@ def _confirmed(runner: Runner, good: Sequence[Repair], before: dict[str, tuple[F
     found = []
     for one, trial in zip(good, again, strict=True):
         after = (trial.figures or {}).get(one.figure.name)
-        if after is not None and gain(before[one.figure.name][0], after) >= CONFIRMED:
+        if after is not None and gain(before[one.figure.name][0], after) >= CONFIRMED * _least(one.edit, one.figure):
             found.append(replace(one, after=(*one.after, after.value)))
     return found

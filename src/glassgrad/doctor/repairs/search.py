@@ -23,13 +23,14 @@ from glassgrad.doctor.repairs.figures import Figure, figures, gain, is_finished
 from glassgrad.doctor.repairs.trial import FORKS
 
 SECONDS, PATIENCE, ENOUGH, CONFIRMED = 60.0, 3.0, 5.0, 0.5
-"""The time of a search; that of a trial relative to the script's own; the gain from which more tells nothing; the part of
-the least gain that is enough with other seeds."""
+"""The time of a search; that of a trial relative to the script's own; the gain from which more tells nothing; the part
+of the least gain that is enough with other seeds."""
 MOST, MORE = 4, 12
 """The number of changes that are tried again with other seeds, and of those still tried when one has helped, beside as
 many as before."""
-TUNED, FALLEN = 2.6, 2.3
-"""The least gain of a change of a choice that may be sound: nine tenths of what a share lacks, or of an error."""
+TUNED, FITTED, FALLEN = 2.0, 2.6, 2.3
+"""The least gain of a change of a choice that may be sound: two thirds of what a share lacks, nearly all of it if only the
+doctor measured it, nine tenths of an error."""
 _LONGEST, _SLACK, _MOST_FILES = 60.0, 5.0, 1000
 SHIFTS = (1,)
 """What is added to the seeds of a script, to see how much its figures vary by themselves."""
@@ -285,7 +286,9 @@ def _judged(source: str, trial: Trial, before: dict[str, tuple[Figure, Figure]])
 
 def _least(edit: Edit, figure: Figure) -> float:
     """Return the least gain of a change that counts."""
-    return (TUNED if figure.is_share else FALLEN) if edit.tunes else 1.0
+    if not edit.tunes:
+        return 1.0
+    return FITTED if not figure.own else TUNED if figure.is_share else FALLEN
 
 
 def _rank(one: Repair) -> tuple[float, float]:

@@ -61,8 +61,10 @@ for epoch in range(3):
 """
 
 FAULTS = {
-    "the loss's sign": ("loss = F.cross_entropy(out, y[at : at + 50]) + 0.01 * mixed(penalty, penalty)",
-                        "loss = -(F.cross_entropy(out, y[at : at + 50]) + 0.01 * mixed(penalty, penalty))"),
+    "the loss's sign": (
+        "loss = F.cross_entropy(out, y[at : at + 50]) + 0.01 * mixed(penalty, penalty)",
+        "loss = -(F.cross_entropy(out, y[at : at + 50]) + 0.01 * mixed(penalty, penalty))",
+    ),
     "a term's sign": ("+ 0.01 * mixed", "- 0.01 * mixed"),
     "a minus too many": ("loss.backward()", "(-loss).backward()"),
     "softmax before the loss": ("F.cross_entropy(out,", "F.cross_entropy(torch.softmax(out, 1),"),
@@ -85,7 +87,7 @@ FAULTS = {
     "another model's parameters": ("net.parameters()", "net.out.parameters()"),
     "squeeze": ("F.cross_entropy(out,", "F.cross_entropy(out.T,"),
     "shared layers": ("[nn.Linear(8, 8) for _ in range(2)]", "[nn.Linear(8, 8)] * 2"),
-}  # fmt: skip
+}
 
 
 def script(library: str) -> str:
@@ -98,7 +100,7 @@ def plain(text: str) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [one for one in body if not isinstance(one, ast.Pass)] or body  # type: ignore[attr-defined]
+            node.body = [one for one in body if not isinstance(one, ast.Pass)] or body
     return ast.dump(tree)
 
 

@@ -84,7 +84,7 @@ def test_the_change_that_mends_a_fault_is_found(library: str, tmp_path: Path) ->
 
 def test_a_healthy_script_is_not_changed(tmp_path: Path) -> None:
     path = write(tmp_path, SCRIPT.format(library="glassgrad").replace("range(12)", "range(40)"))
-    found = search(str(path), seconds=20)
+    found = search(str(path), seconds=10)
     assert report.finding_of(found, path) is None
 
 

@@ -43,9 +43,9 @@ class Text:
         self._bytes = b"".join(self._lines)
 
     def _span(self, node: ast.AST) -> tuple[int, int]:
-        place: ast.expr = node  # type: ignore[assignment]
-        begin = self._begins[place.lineno - 1] + place.col_offset
-        return begin, self._begins[(place.end_lineno or place.lineno) - 1] + (place.end_col_offset or 0)
+        lines, columns = ("lineno", "end_lineno"), ("col_offset", "end_col_offset")
+        begin, end = (self._begins[getattr(node, line) - 1] for line in lines)
+        return begin + getattr(node, columns[0]), end + getattr(node, columns[1])
 
     def of(self, node: ast.AST) -> str:
         """Return the text of a node."""

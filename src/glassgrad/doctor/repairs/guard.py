@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from glassgrad.doctor.library import words
 
@@ -15,6 +14,7 @@ _CHANGES = words(
     "shutil.rmtree shutil.move shutil.copyfile"
 )
 _STARTS = words("subprocess.Popen os.system os.exec os.posix_spawn os.startfile socket.connect socket.bind")
+Place = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -25,18 +25,18 @@ def shut(folder: Path) -> None:
     """
     root = folder.resolve()
 
-    def allowed(path: Any) -> bool:
+    def allowed(path: Place | int) -> bool:
         return isinstance(path, int) or _full(path).is_relative_to(root) or _full(path).parts[1:2] == ("dev",)
 
-    def inside(path: Any) -> bool:
+    def inside(path: Place | int) -> bool:
         """Tell whether the entry itself lies in the folder, wherever it points to."""
         return isinstance(path, int) or allowed(Path(os.fsdecode(path)).absolute().parent)
 
-    def write(path: Any) -> None:
+    def write(path: Place | int) -> None:
         if not isinstance(path, int) and Path(os.fsdecode(path)).is_symlink() and inside(path):
             Path(os.fsdecode(path)).unlink()  # a file of the user's: the trial writes one of its own
         if not allowed(path):
-            raise PermissionError(f"a trial of a change writes to its own folder only, not to {path}")
+            raise PermissionError(f"a trial of a change writes to its own folder only, not to {path!r}")
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event == "open" and args[0] is not None and _is_writing(*args[1:]):
@@ -49,20 +49,23 @@ def shut(folder: Path) -> None:
     _silence("torch.jit", "save")
 
 
-def _full(path: Any) -> Path:
+def _full(path: Place) -> Path:
     return Path(os.fsdecode(path)).resolve()
 
 
-def _is_path(given: Any) -> bool:
+def _is_path(given: object) -> TypeGuard[Place | int]:
     return isinstance(given, str | bytes | os.PathLike)
 
 
-def _is_writing(mode: Any, flags: int) -> bool:
+def _is_writing(mode: object, flags: int) -> bool:
     return any(letter in mode for letter in "wxa+") if isinstance(mode, str) else bool(flags & _WRITES)
+
+
+def _nothing(*_args: object, **_kwargs: object) -> None:
+    """Save nothing."""
 
 
 def _silence(module: str, name: str) -> None:
     loaded = sys.modules.get(module)
     if loaded is not None and hasattr(loaded, name):
-        nothing: Callable[..., None] = lambda *_args, **_kwargs: None  # noqa: E731 - one word
-        setattr(loaded, name, nothing)
+        setattr(loaded, name, _nothing)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import multiprocessing
 import os
 import queue
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from glassgrad.doctor.repairs.catalogue import edits_of
 from glassgrad.doctor.repairs.edits import Edit, line_of
 from glassgrad.doctor.repairs.figures import Figure, figures, gain, is_finished
-from glassgrad.doctor.repairs.trial import FORKS
+from glassgrad.doctor.repairs.trial import FORKS, Answer, Request, serve
 
 SECONDS, PATIENCE, ENOUGH, CONFIRMED = 60.0, 3.0, 5.0, 0.5
 """The time of a search; that of a trial relative to the script's own; the gain from which more tells nothing; the part
@@ -29,9 +29,9 @@ MOST, MORE = 4, 12
 """The number of changes that are tried again with other seeds, and of those still tried when one has helped, beside as
 many as before."""
 TUNED, FITTED, FALLEN = 2.0, 2.6, 2.3
-"""The least gain of a change of a choice that may be sound: two thirds of what a share lacks, nearly all of it if only the
-doctor measured it, nine tenths of an error."""
-_LONGEST, _SLACK, _MOST_FILES = 60.0, 5.0, 1000
+"""The least gain of a change of a choice that may be sound: two thirds of what a share lacks, nearly all of it if only
+the doctor measured it, nine tenths of an error."""
+_LONGEST, _SLACK, _LOADING, _MOST_FILES = 60.0, 5.0, 60.0, 1000
 SHIFTS = (1,)
 """What is added to the seeds of a script, to see how much its figures vary by themselves."""
 
@@ -88,12 +88,21 @@ class Trial:
 
 
 @dataclass
+class _Server:
+    """A process for trials, and our end of the pipe to it."""
+
+    process: BaseProcess
+    pipe: Connection
+
+
+@dataclass
 class Runner:
     """Runs scripts in processes beside this one.
 
     Attributes:
         path: of the script; `arguments`: its own.
         libraries: what the processes load before they fork.
+        workers: the number of processes.
         longest: the time limit of a run in seconds.
     """
 
@@ -102,8 +111,8 @@ class Runner:
     libraries: Sequence[str]
     workers: int
     longest: float = _LONGEST
-    _free: queue.Queue[subprocess.Popen[str]] = field(default_factory=queue.Queue)
-    _all: list[subprocess.Popen[str]] = field(default_factory=list)
+    _free: queue.Queue[_Server] = field(default_factory=queue.Queue)
+    _all: list[_Server] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         for _ in range(self.workers):
@@ -112,60 +121,49 @@ class Runner:
 
     def __exit__(self, *_: object) -> None:
         for one in self._all:
-            one.terminate()  # it kills the run that it waits for
-            one.wait()
-            for pipe in (one.stdin, one.stdout):
-                if pipe is not None:
-                    pipe.close()
+            one.process.terminate()  # it kills the run that it waits for
+            one.process.join()
+            one.pipe.close()
 
-    def _started(self) -> subprocess.Popen[str]:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-        command = [sys.executable, "-m", "glassgrad.doctor.repairs.trial"]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        process = subprocess.Popen(command, env=environment, start_new_session=True, **pipes)  # noqa: S603 - fixed words
-        self._all.append(process)
-        return process
+    def _started(self) -> _Server:
+        context = multiprocessing.get_context("spawn")
+        mine, its = context.Pipe()
+        process = context.Process(target=serve, args=(its,))
+        process.start()
+        its.close()
+        server = _Server(process, mine)
+        self._all.append(server)
+        return server
 
     def run(self, trial: Trial) -> None:
         """Run a trial and note its figures."""
-        process = self._free.get()
+        server = self._free.get()
         folder = tempfile.mkdtemp(prefix="glassgrad-trial-")
-        limit = threading.Timer(self.longest + _SLACK, process.kill)  # where a process cannot do it itself
-        limit.start()
         try:
             for home in dict.fromkeys((Path.cwd(), Path(self.path).resolve().parent)):
                 _linked(home, Path(folder))
-            answer = self._answered(process, self._request(trial, folder))
-            trial.error, trial.seconds, trial.printed = answer["error"], answer["seconds"], answer["printed"]
-            if answer["ended"]:
-                trial.figures = figures(answer["printed"], answer["fits"])
+            mine = tuple(self.arguments), trial.shift, trial.watched, trial.control
+            request = Request(trial.text, self.path, folder, *mine, tuple(self.libraries), self.longest)
+            answer = self._answered(server, request)
+            trial.error, trial.seconds, trial.printed = answer.error, answer.seconds, answer.printed
+            if not answer.error:
+                trial.figures = figures(answer.printed, answer.fits)
         finally:
-            limit.cancel()
             shutil.rmtree(folder, ignore_errors=True)
-            self._free.put(self._next(process))
+            if not FORKS:
+                server.process.join(1)
+            self._free.put(server if server.process.is_alive() else self._started())
 
-    def _request(self, trial: Trial, folder: str) -> str:
-        known = {"text": trial.text, "shift": trial.shift, "watched": trial.watched, "control": trial.control}
-        mine = {"path": self.path, "arguments": list(self.arguments), "libraries": list(self.libraries)}
-        return json.dumps({**known, **mine, "folder": folder, "seconds": self.longest})
-
-    @staticmethod
-    def _answered(process: subprocess.Popen[str], request: str) -> dict[str, Any]:
-        """Return the answer of a process; a failed run if the process is gone."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with contextlib.suppress(OSError):
-            process.stdin.write(request + "\n")
-            process.stdin.flush()
-        answer = process.stdout.readline()
-        failed = {"ended": False, "error": "its process ended", "printed": "", "fits": {}, "seconds": 0.0}
-        return {**failed, **json.loads(answer)} if answer else failed
-
-    def _next(self, process: subprocess.Popen[str]) -> subprocess.Popen[str]:
-        """Return the process for the next run: the same where processes fork, otherwise a new one."""
-        if not FORKS:
-            process.wait()
-        return process if process.poll() is None else self._started()
+    def _answered(self, server: _Server, request: Request) -> Answer:
+        """Return the answer of a process; that of a failed run if it is gone or does not come."""
+        with contextlib.suppress(EOFError, OSError):
+            server.pipe.send(request)
+            if server.pipe.poll(self.longest + _LOADING):
+                answer: Answer = server.pipe.recv()
+                return answer
+        server.process.kill()
+        server.process.join()
+        return Answer(error="its process ended")
 
     def run_all(self, trials: Sequence[Trial], until: Callable[[], bool] = lambda: False) -> None:
         """Run trials side by side, in order, and stop early if `until` says so."""

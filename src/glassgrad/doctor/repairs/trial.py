@@ -1,90 +1,124 @@
-"""Run changed scripts, each in a process of its own: `python -m glassgrad.doctor.repairs.trial`.
+"""Run changed scripts, each in a process of its own.
 
-The process reads one request per line from its standard input, as JSON, and answers each with a line. Where processes
-can be forked, each script runs in a fork, so that the libraries are loaded once.
+A process for trials answers one request after another. Where processes can be forked, each script runs in a fork, so
+that the libraries are loaded once; elsewhere the process ends after one script.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import json
 import math
 import os
 import random
 import runpy
-import select
 import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from types import TracebackType
 
 import numpy as np
 
 from glassgrad.doctor.repairs.figures import figures, gain
+from glassgrad.doctor.repairs.guard import shut
 
 FORKS = hasattr(os, "fork")
 PART, HOPE = 0.34, 0.2
 """The part of the printed lines after which a trial is compared with the control, and the gain that lets it go on."""
+_KEPT = 60_000
 
 
-def main() -> None:
-    """Answer requests until the input ends; without forks only one."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+@dataclass(frozen=True)
+class Request:
+    """A script to be run.
+
+    Attributes:
+        text: the script; `path` is its own place, `folder` that of the trial; `arguments` are its own.
+        shift: what is added to its seeds.
+        watched: whether the doctor watches it and measures how well its outputs fit.
+        control: what the unchanged script printed; a trial that is no better after a part of it is stopped.
+        libraries: what is loaded before a fork.
+        seconds: the time limit.
+    """
+
+    text: str
+    path: str
+    folder: str
+    arguments: tuple[str, ...] = ()
+    shift: int = 0
+    watched: bool = False
+    control: str = ""
+    libraries: tuple[str, ...] = ()
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of a run: what it printed, how well its outputs fit, its seconds, and the error that ended it."""
+
+    printed: str = ""
+    fits: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    error: str = ""
+
+
+def serve(requests: Connection) -> None:
+    """Answer requests until the other end closes; without forks only one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to handle
+    os.environ.update(OMP_NUM_THREADS="1", MPLBACKEND="Agg")
     _quiet()
     warnings.simplefilter("ignore")
-    for line in sys.stdin:
-        request = json.loads(line)
-        for name in request["libraries"]:
-            with contextlib.suppress(ImportError):
-                __import__(name)
-        out.write(json.dumps(_forked(request) if FORKS else _run(request)) + "\n")
-        out.flush()
-        if not FORKS:
-            return
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            request: Request = requests.recv()
+            for name in request.libraries:
+                with contextlib.suppress(ImportError):
+                    __import__(name)
+            requests.send(_forked(request) if FORKS else _run(request))
+            if not FORKS:
+                return
 
 
 def _quiet() -> None:
     """Send what anybody prints nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    with Path(os.devnull).open("wb") as nowhere:
+        for stream in (1, 2):
+            os.dup2(nowhere.fileno(), stream)
 
 
-def _forked(request: dict[str, Any]) -> dict[str, Any]:
+def _forked(request: Request) -> Answer:
     """Run a request in a fork; kill it when its time is over."""
-    read, write = os.pipe()
+    mine, its = Pipe(duplex=False)
     child = os.fork()
     if not child:
-        os.close(read)
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.alarm(math.ceil(request["seconds"]) + 5)  # should nobody be left to kill it
-        try:
-            answer = json.dumps(_run(request)).encode()
-        except BaseException as error:  # noqa: BLE001 - whatever ends a script ends its trial
-            answer = json.dumps({"ended": False, "printed": "", "fits": {}, "error": repr(error)}).encode()
-        with os.fdopen(write, "wb") as pipe:
-            pipe.write(answer)
+        signal.alarm(math.ceil(request.seconds) + 5)  # should nobody be left to kill it
+        its.send(_run(request))
         os._exit(0)
-    os.close(write)
+    its.close()
     signal.signal(signal.SIGTERM, lambda *_: _end(child))
-    answer = _awaited(read, request["seconds"])
+    answer = Answer(error="the time was over")
+    with mine, contextlib.suppress(EOFError):
+        if mine.poll(request.seconds):
+            answer = Answer(error="its process ended")
+            answer = mine.recv()
     _kill(child)
     os.waitpid(child, 0)
-    nothing = {"ended": False, "printed": "", "fits": {}, "error": "the time was over"}
-    found: dict[str, Any] = json.loads(answer) if answer else nothing
-    return found
+    return answer
 
 
 def _kill(child: int) -> None:
     """Kill a fork and what it has started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
+    for end in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            end(child, signal.SIGKILL)
 
 
 def _end(child: int) -> None:
@@ -92,60 +126,49 @@ def _end(child: int) -> None:
     os._exit(0)
 
 
-def _awaited(read: int, seconds: float) -> bytes:
-    """Return what comes through a pipe until its other end closes, or the time is over."""
-    ends, parts = time.monotonic() + seconds, list[bytes]()
-    with os.fdopen(read, "rb", buffering=0) as pipe:
-        while (left := ends - time.monotonic()) > 0:
-            if not select.select([pipe], [], [], left)[0]:
-                return b""
-            part = pipe.read(1 << 16)
-            if not part:
-                return b"".join(parts)
-            parts.append(part)
-    return b""
-
-
-def _run(request: dict[str, Any]) -> dict[str, Any]:
-    """Run the script of a request; return what it printed, and how well its outputs fit the targets."""
-    from glassgrad.doctor.repairs.guard import shut
+def _run(request: Request) -> Answer:
+    """Run the script of a request."""
     from glassgrad.doctor.script import run_script
 
-    _shift_seeds(request["shift"])
-    folder = Path(request["folder"])
+    _shift_seeds(request.shift)
+    folder = Path(request.folder)
     os.chdir(folder)
-    changed = folder / Path(request["path"]).name
+    changed = folder / Path(request.path).name
     shut(folder)
     changed.unlink(missing_ok=True)  # it may be a link to the user's own
-    changed.write_text(request["text"], encoding="utf-8")
-    sys.path.insert(1, str(Path(request["path"]).resolve().parent))
-    printed, errors = _Printed(request["control"]), io.StringIO()
+    changed.write_bytes(request.text.encode())
+    sys.path.insert(1, str(Path(request.path).resolve().parent))
+    printed, errors, caught = _Printed(request.control), io.StringIO(), _Caught()
+    fits: dict[str, float] = {}
     begun = time.perf_counter()
-    fits, error = {}, ""
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
-        if request["watched"]:
-            watched, ended = run_script(changed, request["arguments"], "standard")
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors), caught:
+        if request.watched:
+            watched, ended = run_script(changed, request.arguments)
             fits = {name: value for one in watched for name, value in one.fits.items()}
-            error = "" if ended else errors.getvalue().strip().rpartition("\n")[2]
+            caught.error = "" if ended else errors.getvalue().strip().rpartition("\n")[2] or "it failed"
         else:
-            error = _run_plainly(changed, request["arguments"])
-    seconds = time.perf_counter() - begun
-    shown = printed.getvalue()[-60_000:]
-    return {"ended": not error, "printed": shown, "fits": fits, "seconds": seconds, "error": error}
+            sys.argv = [str(changed), *request.arguments]
+            runpy.run_path(str(changed), run_name="__main__")
+    return Answer(printed.getvalue()[-_KEPT:], fits, time.perf_counter() - begun, caught.error)
 
 
-def _run_plainly(path: Path, arguments: list[str]) -> str:
-    """Run a script as Python does; return the error that it ended with."""
-    sys.argv = [str(path), *arguments]
-    try:
-        runpy.run_path(str(path), run_name="__main__")
-    except Hopeless:
-        return "no better than without the change"
-    except SystemExit as stop:
-        return "" if stop.code in {None, 0} else f"exit status {stop.code}"
-    except Exception as error:  # noqa: BLE001 - the script's own error
-        return f"{type(error).__name__}: {error}"
-    return ""
+class _Caught:
+    """Catches the error that ends a script, whatever it is, and keeps it in words."""
+
+    def __init__(self) -> None:
+        self.error = ""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if isinstance(error, SystemExit):
+            self.error = "" if error.code in {None, 0} else f"exit status {error.code}"
+        elif error is not None:
+            self.error = f"{type(error).__name__}: {error}"
+        return True
 
 
 class Hopeless(BaseException):
@@ -175,23 +198,14 @@ class _Printed(io.StringIO):
 
 def _shift_seeds(shift: int) -> None:
     """Add a number to the seeds that the script sets."""
-    if not shift:
-        return
-
-    def shifted(function: Any) -> Any:
-        def seeded(seed: Any = None, *args: Any, **kwargs: Any) -> Any:
-            return function(seed + shift if isinstance(seed, int) else seed, *args, **kwargs)
-
-        return seeded
-
-    for module, names in ((np.random, ("seed", "default_rng")), (random, ("seed",))):
-        for name in names:
-            setattr(module, name, shifted(getattr(module, name)))
-    for library in ("torch", "glassgrad"):
-        loaded = sys.modules.get(library)
-        if loaded is not None:
-            loaded.manual_seed = shifted(loaded.manual_seed)  # type: ignore[attr-defined]
+    places = [(np.random, "seed"), (np.random, "default_rng"), (random, "seed")]
+    places += [(sys.modules[name], "manual_seed") for name in ("torch", "glassgrad") if name in sys.modules]
+    for module, name in places if shift else ():
+        setattr(module, name, _shifted(getattr(module, name), shift))
 
 
-if __name__ == "__main__":
-    main()
+def _shifted(function: Callable[..., object], shift: int) -> Callable[..., object]:
+    def seeded(seed: object = None, *args: object, **kwargs: object) -> object:
+        return function(seed + shift if isinstance(seed, int) else seed, *args, **kwargs)
+
+    return seeded

@@ -54,9 +54,17 @@ _SWAPS = {
 }
 _TUNING = words("relu ReLU sum mean")
 _OPPOSITE = {
-    ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "==",
-    ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
-}  # fmt: skip
+    ast.Lt: ">=",
+    ast.LtE: ">",
+    ast.Gt: "<=",
+    ast.GtE: "<",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
 _OTHER_PLACES: dict[float | None, tuple[int, ...]] = {0.0: (-1, 1), -1.0: (0,), 1.0: (0,)}
 _MASKED = frozenset({"masked_fill", "masked_fill_", "where", "masked_select"})
 _MASKS = frozenset({"mask", "attn_mask", "key_padding_mask", "src_mask", "src_key_padding_mask", "memory_mask"})

@@ -13,7 +13,7 @@ _HIGHER = re.compile(
     re.IGNORECASE,
 )
 _LOWER = re.compile(
-    r"loss|err|\b[rn]?m[sa]e\b|rms|nll|perplex|ppl|bits|\bkl\b|distance|\b[wc]er\b|wrong|deviation|\boff\b|cost|gap|miss",
+    r"loss|err|\b[rn]?m[sa]e\b|rms|nll|perplex|ppl|bits|\bkl\b|distance|nearest|\b[wc]er\b|wrong|deviation|\boff\b|cost|gap|miss",
     re.IGNORECASE,
 )
 _HELD_OUT = re.compile(r"test|\bval(id\w*)?\b|held|eval|new|unseen|\bdev\b|true|clean|sampl", re.IGNORECASE)

@@ -33,7 +33,7 @@ def activations(zones: Zones) -> Edits:
         if name in _IDENTITY:
             yield zones.edit(f"{name} does not belong there", (call, f"{dot}Identity()"), prior=4, tunes=True)
         elif name in _LINEAR:
-            new = f"{dot}Sequential({text.of(call)}, {dot}ReLU())"
+            new = f"{dot}Sequential({text.of(call)}, {dot}LeakyReLU(0.2))"  # the last layer may have to be negative
             yield zones.edit("no activation follows the layer", (call, new), prior=2.5, tunes=True)
         if (
             name == "Linear"

@@ -137,7 +137,7 @@ def operands(zones: Zones) -> Edits:
             if isinstance(node.op, ast.Add):
                 yield zones.edit(f"a term, {left}, is too many", (node, f"({right})"), prior=near / 2)
             else:
-                yield zones.edit("a difference is turned round", (node, f"({right} - ({left}))"), prior=near)
+                yield zones.edit("a difference is turned round", (node, f"({right} - ({left}))"), prior=near + 0.5)
 
 
 def applied(zones: Zones) -> Edits:

@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Function, Loop, Program
 from glassgrad.doctor.repairs.edits import Edit, Text
 
 _QUIET = frozenset({"no_grad", "inference_mode"})
-_TOLD = frozenset({"print", "info", "debug", "write", "append", "log", "update", "set_postfix", "item"})
+_TOLD = frozenset({"print", "info", "debug", "write", "log", "set_postfix", "item", "add_scalar"})
 _WORK = frozenset({"backward", "step", "zero_grad", "grad"})
 _SETUP = ("torch.optim", "torch.nn", "torch.utils.data")
 _DRAWS = frozenset({"randn", "rand", "normal", "standard_normal", "uniform", "randint", "integers", "random"})
@@ -83,12 +83,14 @@ class Zones:
             if isinstance(node, FUNCTIONS):
                 calls = {getattr(one.func, "attr", "") for one in ast.walk(node) if isinstance(one, ast.Call)}
                 quiet = any(_name(one) in _QUIET for one in node.decorator_list)
-                if "backward" not in calls and (
-                    "eval" in calls or quiet or node.name.startswith(("eval", "valid", "test"))
+                if (
+                    "backward" not in calls
+                    and not _updates(node)
+                    and ("eval" in calls or quiet or node.name.startswith(("eval", "valid", "test")))
                 ):
                     found.add(node)
             elif isinstance(node, ast.With) and _name(node.items[0].context_expr) in _QUIET:
-                found.update([node] if node.lineno > last_backward else [])
+                found.update([node] if node.lineno > last_backward and not _updates(node) else [])
         return found
 
     def is_evaluation(self, node: ast.AST) -> bool:
@@ -97,7 +99,8 @@ class Zones:
             return True
         statement = self.program.statement(node)
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            return _name(statement.value) in _TOLD
+            calls = [_name(one) for one in ast.walk(statement) if isinstance(one, ast.Call)]
+            return calls[0] in _TOLD or "item" in calls
         return False
 
     @cached_property
@@ -127,34 +130,46 @@ class Zones:
         """Tell whether a node stands in a function that figures are computed with."""
         return any(one in self._shown for one in self.program.outward(node))
 
+    @cached_property
+    def _data(self) -> set[ast.AST | None]:
+        """The functions that draw examples."""
+        return {
+            function
+            for function in self.program.functions.values()
+            if self.program.owner(function) is None
+            and not any(function in self.program.outward(one) for one in self.backwards)
+            and any(isinstance(one, ast.Call) and _name(one) in _DRAWS for one in ast.walk(function))
+        }
+
     def is_drawn(self, node: ast.AST) -> bool:
         """Tell whether a node stands in a call that draws random numbers."""
         around = (one for one in (node, *self.program.outward(node)) if isinstance(one, ast.expr))
         return any(isinstance(one, ast.Call) and _name(one) in _DRAWS for one in around)
 
     def zone(self, node: ast.AST) -> str:
-        """Return "model", "loop", "loss" or "setup" for a part that may be changed; empty for any other."""
-        if self.is_evaluation(node) or self.is_drawn(node):
+        """Return "model", "loop" or "setup" for a part that may be changed; empty for any other."""
+        if self._is_left_alone(node):
             return ""
-        if self.is_shown(node) and not any(one in self._of_loss for one in self.program.outward(node)):
-            return ""
-        owner = self.program.owner(node)
-        if owner is not None and owner.is_module:
+        owner, around = self.program.owner(node), [node, *self.program.outward(node)]
+        if owner is not None and (owner.is_module or "Function" in map(last, owner.bases)):
             return "model"
-        if owner is not None and last(owner.bases[0] if owner.bases else "") == "Function":
-            return "model"
-        around = list(self.program.outward(node))
         if self._is_aside(node):
             return ""
-        if any(one in self._reached for one in around) or (node in self._reached):
-            return "loop"
-        if any(one in self.loops for one in around):
+        if any(one in self._reached or one in self.loops for one in around):
             return "loop"
         return "setup" if self._is_setup(self.program.statement(node)) else ""
 
+    def _is_left_alone(self, node: ast.AST) -> bool:
+        """Tell whether a node belongs to data, evaluation, or figures."""
+        if self.is_evaluation(node) or self.is_drawn(node) or self.program.function(node) in self._data:
+            return True
+        return self.is_shown(node) and not any(one in self._of_loss for one in self.program.outward(node))
+
     def _is_aside(self, node: ast.AST) -> bool:
         """Tell whether a statement binds names that the loss does not come from, as figures to be shown."""
-        statement = self.program.statement(node)
+        statement, inside = self.program.statement(node), self.program.function(node)
+        if inside in self._reached and not any(inside in self.program.outward(one) for one in self.backwards):
+            return False  # a function that the loop calls for what it changes
         if isinstance(statement, ast.Assign) and statement not in self._of_loss:
             names = all(isinstance(one, ast.Name) for one in statement.targets)
             made = any(isinstance(one, ast.Call) and _name(one) in _WORK for one in ast.walk(statement))
@@ -260,8 +275,16 @@ def _name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
 
 
+def _updates(node: ast.AST) -> bool:
+    """Tell whether a block changes tensors in place, as a step of an optimizer or of an average does."""
+    return any(
+        isinstance(one, ast.Attribute) and (one.attr in {"grad", "data"} or one.attr.rstrip("_") + "_" == one.attr)
+        for one in ast.walk(node)
+    )
+
+
 def _is_super(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call)
+    return isinstance(call.func, ast.Attribute) and _name(call.func.value) == "super"
 
 
 def _is_dataset(bases: tuple[str, ...]) -> bool:

@@ -118,7 +118,7 @@ def test_some_are_mended_by_other_words() -> None:
     lines = {edit.new for edit in edits_of(script("glassgrad").replace(*FAULTS["shared layers"]))}
     assert any("[one for _ in range(2) for one in [nn.Linear(8, 8)]]" in line for line in lines)
     lines = {edit.new for edit in edits_of(script("glassgrad"))}
-    assert "self.out = nn.Sequential(nn.Linear(8, 3), nn.ReLU())" in lines
+    assert "self.out = nn.Sequential(nn.Linear(8, 3), nn.LeakyReLU(0.2))" in lines
     assert "opt = optim.Adam(net.parameters(), lr=3e-3)" in lines
     assert "opt = optim.SGD([*net.parameters(), *other.parameters()], lr=0.1, momentum=0.9)" in lines
 

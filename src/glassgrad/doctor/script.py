@@ -6,9 +6,9 @@ import functools
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,7 +30,7 @@ from glassgrad.errors.tracebacks import shortened, wanted
 class Watched:
     """One training of a script: the model's class, the place where its optimizer was made, and the findings.
 
-    `bench` is what experiments with it need, None if none were asked for.
+    `trails` are the places of its first calls and of the calls that led there, the innermost first. `bench` is what experiments with it need, None if none were asked for.
     """
 
     model: str
@@ -39,6 +39,7 @@ class Watched:
     samples: int
     findings: tuple[Finding, ...]
     bench: Bench | None = None
+    trails: Mapping[str, tuple[provenance.Span, ...]] = field(default_factory=dict)
 
 
 def run_script(
@@ -87,7 +88,8 @@ def _watched(one: Watch) -> Watched:
     """Return what a watch has seen."""
     bench = one.bench() if isinstance(one, DeepWatch) else None
     model, built = type(one.model).__name__, one.run.setup.built
-    return Watched(model, built, one.calls.steps, len(one.data), one.findings, bench)
+    trails = {name: tuple(provenance.span_of(*site) for site in sites) for name, sites in one.calls.trails.items()}
+    return Watched(model, built, one.calls.steps, len(one.data), one.findings, bench, trails)
 
 
 def _own(error: Exception) -> TracebackType | None:

@@ -125,8 +125,8 @@ for x, y in batches:
 model = nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for x, y in batches:
-    penalty = model.weight.abs().sum()  #!
-    loss = F.cross_entropy(model(x), y) - 0.01 * penalty
+    penalty = model.weight.abs().sum()
+    loss = F.cross_entropy(model(x), y) - 0.01 * penalty  #!
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -140,8 +140,8 @@ policy = nn.Linear(4, 2)
 optimizer = torch.optim.Adam(policy.parameters())
 for states, actions, returns in batches:
     dist = torch.distributions.Categorical(logits=policy(states))
-    entropy = dist.entropy().mean()  #!
-    loss = -(dist.log_prob(actions) * returns).mean() + 0.01 * entropy
+    entropy = dist.entropy().mean()
+    loss = -(dist.log_prob(actions) * returns).mean() + 0.01 * entropy  #!
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

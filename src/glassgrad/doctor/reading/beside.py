@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from glassgrad.base import provenance
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.lint import Remark, names, of_file
+from glassgrad.doctor.reading.origins import traced
+from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import words
-from glassgrad.doctor.reading.source import Unreadable
+from glassgrad.doctor.reading.source import Unreadable, read
 from glassgrad.doctor.rules import ranked
 from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.doctor.script import Watched
@@ -28,6 +31,15 @@ def reading_of(path: str) -> list[Read]:
     """Return what is wrong with a script by its source; nothing if it cannot be read."""
     remarks = of_file(path, names())
     return [] if isinstance(remarks, Unreadable) else [_as_read(one) for one in remarks]
+
+
+def _traced(path: str, watched: Sequence[Watched]) -> list[Watched]:
+    """Return the trainings with the lines that made what their findings blame."""
+    script = read(path)
+    if isinstance(script, Unreadable):
+        return list(watched)
+    program, file = Program(script.tree), provenance.shorten(path)
+    return [replace(one, findings=traced(program, file, one.findings, one.trails)) for one in watched]
 
 
 def _as_read(one: Remark) -> Read:
@@ -66,6 +78,7 @@ def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[F
     The findings of reading join those of the worst training, without those that the run has found itself. Causes come
     first, whether the run or the reading found them.
     """
+    watched = _traced(path, watched)
     found = [finding for one in watched for finding in one.findings]
     rest = unconfirmed(reading_of(path), found)
     if not watched:

@@ -106,7 +106,7 @@ class Flow:
         self._busy.add(value)
         cuts = self._cuts
         try:
-            before = self._before(value)
+            before = self.before(value)
             found = (value,) if before is None else self._union(before)
         finally:
             self._busy.discard(value)
@@ -127,7 +127,7 @@ class Flow:
         found = self.ends(value)
         return found[0] if len(found) == 1 else None
 
-    def _before(self, value: Value) -> list[Value] | None:
+    def before(self, value: Value) -> list[Value] | None:
         """Return the values that an expression gets its value from; None if it makes the value itself."""
         node = value.node
         if isinstance(node, ast.Name):

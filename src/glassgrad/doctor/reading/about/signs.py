@@ -169,6 +169,14 @@ def _is_surrogate(program: Program, value: Value) -> bool:
 # --- parts of a loss ---
 
 
+def _of_term(program: Program, event: Event, one: Term, node: ast.expr) -> Spot:
+    """Return the place where a term enters its sum with the wrong sign, and the line that computes it."""
+    around = program.statement(node)
+    place = one.added or around
+    text = shown(node) if place.lineno == around.lineno else f"{shown(node)} of line {around.lineno}"
+    return spot(place, around, event.node, *_settings(program, event), text=text)
+
+
 @reads("penalty subtracted")
 def _penalty(program: Program) -> Iterator[Spot]:
     for event, found in _losses_of(program):
@@ -177,7 +185,7 @@ def _penalty(program: Program) -> Iterator[Spot]:
         for one in found:
             node = one.factors[0].node
             if one.sign < 0 and _is_penalty(program, one):
-                yield spot(program.statement(node), event.node, *_settings(program, event), text=shown(node))
+                yield _of_term(program, event, one, node)
                 break
 
 
@@ -211,7 +219,7 @@ def _entropy(program: Program) -> Iterator[Spot]:
             entropies = [it for it in one.factors if _called(program, it) == "entropy"]
             if policy and entropies and one.sign > 0:
                 node = entropies[0].node
-                yield spot(program.statement(node), event.node, *_settings(program, event), text=shown(node))
+                yield _of_term(program, event, one, node)
                 break
 
 

@@ -30,7 +30,8 @@ from glassgrad.errors.tracebacks import shortened, wanted
 class Watched:
     """One training of a script: the model's class, the place where its optimizer was made, and the findings.
 
-    `trails` are the places of its first calls and of the calls that led there, the innermost first. `bench` is what experiments with it need, None if none were asked for.
+    `trails` are the places of its first calls and of the calls that led there, the innermost first. `bench` is what
+    experiments with it need, None if none were asked for.
     """
 
     model: str

@@ -145,7 +145,7 @@ class Recorder:
 
 def _axis(name: str, args: Args, kwargs: Kwargs) -> int | None:
     """Return the axis of a softmax or a sum, whose tensor may be given by name; None for other calls."""
-    entering = args[0] if args else kwargs.get("input")
+    entering: Tensor = args[0] if args else kwargs.get("input")
     return axis_of(name, entering.dim(), kwargs.get("dim"), *args[1:2]) if library.is_torch(entering) else None
 
 

@@ -17,6 +17,8 @@ from glassgrad.doctor.rules import ranked
 from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.doctor.script import Watched
 
+_READ = "read in the source"
+
 
 @dataclass(frozen=True)
 class Read:
@@ -44,7 +46,7 @@ def _traced(path: str, watched: Sequence[Watched]) -> list[Watched]:
 
 def _as_read(one: Remark) -> Read:
     where = f"{one.file}:{one.line}"
-    finding = Finding(one.title, one.severity, f"read in the source: {one.what}", one.advice, where, remedy=one.remedy)
+    finding = Finding(one.title, one.severity, f"{_READ}: {one.what}", one.advice, where, remedy=one.remedy)
     said = words()[one.title]
     return Read(finding, frozenset({one.line, *one.also}), frozenset({one.title, *said.confirmed}))
 
@@ -84,7 +86,27 @@ def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[F
     if not watched:
         return [], list(ranked(rest))
     worst, *others = sorted(watched, key=_severity)
-    return [replace(worst, findings=ranked((*worst.findings, *rest))), *others], []
+    return [replace(worst, findings=ranked(_merged(worst.findings, rest))), *others], []
+
+
+def _merged(found: Sequence[Finding], rest: Sequence[Finding]) -> list[Finding]:
+    """Return the findings of a run and of the reading; one finding if both have one with the same name.
+
+    Example:
+        >>> run = Finding("loss detached", "error", "the loss at train.py:9 has no history", "", "train.py:9")
+        >>> read = Finding("loss detached", "error", "read in the source: y.detach() cuts it off", "", "train.py:5")
+        >>> [one.what for one in _merged([run], [read])]
+        ['the loss at train.py:9 has no history; read in the source at train.py:5: y.detach() cuts it off']
+    """
+    merged, left = list(found), list(rest)
+    for at, one in enumerate(merged):
+        same = [other for other in left if other.rule == one.rule]
+        if len(same) == 1 and sum(other.rule == one.rule for other in merged) == 1:
+            (other,) = same
+            text = other.what.replace(_READ, f"{_READ} at {other.where}", 1)
+            merged[at] = replace(one, what=f"{one.what}; {text}", where=other.where, remedy=other.remedy or one.remedy)
+            left.remove(other)
+    return [*merged, *left]
 
 
 def _severity(one: Watched) -> int:

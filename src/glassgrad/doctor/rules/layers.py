@@ -110,7 +110,9 @@ def contrasts(graph: Graph | None) -> bool:
             continue
         several = sum(parent >= 0 for parent in made.parents) > 1
         first = made.shapes[0] if made.shapes else None
-        if several and (made.name in {"matmul", "einsum"} or (made.name in _JOINS and first is not None and first[-1:] == (1,))):
+        if several and (
+            made.name in {"matmul", "einsum"} or (made.name in _JOINS and first is not None and first[-1:] == (1,))
+        ):
             return True
     return False
 

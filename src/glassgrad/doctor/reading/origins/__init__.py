@@ -1,7 +1,8 @@
 """From the line where a run has seen a fault back to the line that made it.
 
 In come the findings of a run and the script; out come the findings with the lines of their origin. `chains.py` follows
-a value back, `places.py` finds the expressions that a run has passed, `blamed.py` tells which value a finding blames.
+a value back, `places.py` finds the expressions that a run has passed, `data.py` and `parts.py` find what was made
+where, and `blamed.py` is the table of findings.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.reading.origins.blamed import Blamed, Origin, lines_of, origins
+from glassgrad.doctor.reading.origins.asked import Asked, Origin
+from glassgrad.doctor.reading.origins.blamed import lines_of, origins
 from glassgrad.doctor.reading.origins.places import Places, Trails
 from glassgrad.doctor.reading.program import Program
 
 
-def traced(program: Program, file: str, findings: Iterable[Finding], trails: Trails | None = None) -> tuple[Finding, ...]:
+def traced(
+    program: Program, file: str, findings: Iterable[Finding], trails: Trails | None = None
+) -> tuple[Finding, ...]:
     """Return findings with the lines that made what they blame, as far as the script tells.
 
     Args:
@@ -38,7 +42,7 @@ def traced(program: Program, file: str, findings: Iterable[Finding], trails: Tra
 def _traced(finding: Finding, places: Places) -> Finding:
     lines = lines_of(f"{finding.where} {finding.what}", places.file)
     try:
-        found = origins(Blamed(finding, places, lines)) if lines or not finding.where else []
+        found = origins(Asked(finding, places, lines)) if lines or not finding.where else []
     except RecursionError:  # an expression of a thousand terms
         return finding
     return _told(finding, found, places.file) if found else finding

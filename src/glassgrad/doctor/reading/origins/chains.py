@@ -75,9 +75,8 @@ def _makes(node: ast.expr) -> bool:
 def inner(program: Program, value: Value) -> Iterator[Value]:
     """Yield the value whose numbers an expression passes on; nothing if it makes new ones."""
     node, frame, path = value.node, value.frame, value.path
-    if isinstance(node, ast.Subscript) and not is_cut(program, node):
-        yield Value(node.value, frame, path)
-    elif isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
+    is_part = isinstance(node, ast.Subscript) and not is_cut(program, node)
+    if isinstance(node, ast.Subscript | ast.Attribute) and (is_part or getattr(node, "attr", "") in _ATTRIBUTES):
         yield Value(node.value, frame, path)
     elif isinstance(node, ast.Call):
         full = program.names.full(node.func)
@@ -92,7 +91,7 @@ def inner(program: Program, value: Value) -> Iterator[Value]:
 
 
 def is_cut(program: Program, node: ast.Subscript) -> bool:
-    """Tell whether a subscript takes a stretch or one place, such as `x[1:]` or `x[end]`: these may be what is wrong."""
+    """Tell whether a subscript takes a stretch or one place, as `x[1:]` or `x[end]` do: these may be what is wrong."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if any(isinstance(one, ast.Slice) and (one.lower or one.upper) for one in parts):
         return True

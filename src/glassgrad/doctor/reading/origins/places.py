@@ -13,7 +13,7 @@ from glassgrad.doctor.reading.program import Function, Program
 from glassgrad.doctor.reading.values import loss
 
 Trails = Mapping[str, Sequence[Span]]
-"""For "forward" (a pass of the training), "held" (one without gradients) and others: the user's calls, the inner first."""
+"""For "forward" (a pass of the training), "held" (one without gradients) and others: the calls, the innermost first."""
 
 
 @dataclass
@@ -71,12 +71,21 @@ class Places:
 
     def targets(self, line: int) -> list[Value]:
         """Return the targets of the losses at a line."""
-        found: list[Value] = []
+        return [target for _, target in self._compared(line)]
+
+    def predictions(self, line: int) -> list[Value]:
+        """Return the predictions that the losses at a line take."""
+        return [prediction for prediction, _ in self._compared(line)]
+
+    def _compared(self, line: int) -> list[tuple[Value, Value]]:
+        """Return what losses and differences at a line compare: predictions, and targets that learn nothing."""
+        found: list[tuple[Value, Value]] = []
         for node in self.nodes(line):
             if isinstance(node, ast.Call) and (it := loss(self.program, node)) is not None and it.target is not None:
-                found.append(self.value(it.target))
+                found.append((self.value(it.input), self.value(it.target)))
             elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not found:
-                sides = [self.value(node.left), self.value(node.right)]
-                learnt = [bool(reach(self.program, one).learns) for one in sides]
-                found += [one for one, learns in zip(sides, learnt, strict=True) if not learns and any(learnt)]
+                left, right = self.value(node.left), self.value(node.right)
+                learns = [bool(reach(self.program, one).learns) for one in (left, right)]
+                if any(learns) and not all(learns):
+                    found.append((left, right) if learns[0] else (right, left))
         return found

@@ -201,7 +201,7 @@ class Structure:
             return
         self._draws.look(first)
         self._calls.note("held")
-        self._rows.held(entering)
+        self._rows.held(entering, self._calls.steps)
         self._drift.held(entering)
         if not self.scores or self.validations.full:
             return
@@ -433,7 +433,7 @@ class Structure:
             seeds=self._seeds,
             shared=shared,
             held=looked,
-            held_calls=self._rows.calls,
+            held_calls=self._rows.validations,
             dropouts=tuple(standing.dropouts(self._model, self._files)),
             thawed=tuple(sorted(set(self._frozen) - set(self.frozen()))),
             copies=() if self._copies is None else tuple(self._copies.found(self._files)),

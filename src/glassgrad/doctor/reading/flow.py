@@ -386,6 +386,9 @@ class Flow:
         if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool)):
             return [Value(node.value, value.frame, (key, *value.path))]
         made = self.ends(Value(node.value, value.frame)) if isinstance(node.slice, ast.Name | ast.Constant) else ()
+        keys = [constant(one.node) for one in self.ends(Value(node.slice, value.frame)) if made and not one.path]
+        if keys and all(isinstance(one, str) for one in keys):
+            return [Value(node.value, value.frame, (str(one), *value.path)) for one in keys]
         if made and all(is_container(one.node) for one in made):
             return [Value(node.value, value.frame, (EACH, *value.path))]
         return None

@@ -53,7 +53,8 @@ def _linear_in_a_row(run: Run) -> Iterator[Seen]:
     graph = run.graph
     if graph is None:
         return
-    if any(_bends(graph, op) for op in graph.ops[: graph.last_parameter]):
+    behind = [op for op in graph.ops[: graph.last_parameter] if op.name != "embedding"]  # which only looks up inputs
+    if any(_bends(graph, op) for op in behind):
         return
     layers = [at for at, op in enumerate(graph.ops) if op.name in LINEAR and LEAF in op.parents]
     wide = [at for at in layers if (before := _layer_before(graph, at)) is not None and not _narrow(graph, before, at)]

@@ -171,7 +171,8 @@ def _frozen_norms(program: Program) -> Iterator[Spot]:
                     found[0].made != it.made and found[0].made in parts(program, it.made) for it in held
                 )
                 if whole and not resting and event.node.lineno > loop.lineno:
-                    yield spot(event.node, loop, text=shown(event.node), part=shown(part))
+                    facts = {"part": f"{shown(part)}, which is frozen,", "again": f"{shown(part)}.eval()"}
+                    yield spot(event.node, loop, text=shown(event.node), **facts)
                     return
 
 

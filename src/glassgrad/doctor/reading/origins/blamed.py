@@ -51,6 +51,7 @@ ROLES: dict[str, Role] = {
     "outputs bounded before cross entropy": parts.predictions,
     "class weights favour the frequent": parts.weights,
     "sigmoids too deep": parts.sigmoids,
+    "linear layers in a row": parts.linear,
     "mask inverted": parts.mask,
     "loss is 0": parts.bounds,
     "loss detached": parts.cut,

@@ -47,12 +47,11 @@ def apart(asked: Asked) -> Iterator[Origin]:
 
 def shifts(asked: Asked) -> Iterator[Origin]:
     """Yield the lines that cut a stretch of the targets off which begins later."""
-    ways = [asked.targets()]
-    for one in ways[0].ends:
-        if isinstance(one.node, ast.Subscript) and _is_shift(one.node):
-            ways.append(asked.from_(Value(one.node.value, one.frame, one.path)))
-    nodes = [one.node for way in ways for one in way.ends if _is_shift(one.node)]
-    yield from (Origin("the targets are shifted", node.lineno) for node in nodes)
+    way = asked.targets()
+    before = [Value(one.node.value, one.frame, one.path) for one in way.ends if isinstance(one.node, ast.Subscript)]
+    for one in (*way.ends, *asked.from_(*before).ends):
+        if _is_shift(one.node):
+            yield Origin("the targets are shifted", one.node.lineno)
 
 
 def _is_shift(node: ast.expr) -> bool:

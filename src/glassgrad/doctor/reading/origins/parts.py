@@ -52,6 +52,23 @@ def sigmoids(asked: Asked) -> Iterator[Origin]:
         yield Origin("the sigmoids are made", line)
 
 
+def linear(asked: Asked) -> Iterator[Origin]:
+    """Yield the lines that make the linear layers of the model that a finding names where it is called."""
+    program = asked.program
+    for line in asked.lines:
+        for node in asked.places.nodes(line):
+            held = layer(program, node.func) if isinstance(node, ast.Call) else None
+            if held is None or held.call not in program.parents:
+                continue
+            around = program.function(held.call) or held.call
+            calls = [one for one in ast.walk(around) if isinstance(one, ast.Call)]
+            for one in sorted({one.lineno for one in calls if called(program, one) in _LINEAR}):
+                yield Origin("the layers are made", one)
+
+
+_LINEAR = named("Linear LazyLinear Conv1d Conv2d")
+
+
 def predictions(asked: Asked) -> Iterator[Origin]:
     """Yield where the outputs that a loss takes are made."""
     yield from made("the outputs are made", asked.predictions())

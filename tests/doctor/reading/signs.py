@@ -211,6 +211,46 @@ def follow(net, target_net):
         (("tau * t.data + (1 - tau) * p.data", "tau * p.data + (1 - tau) * t.data"), ("t.data.copy_", "t.data.copy_")),
     ),
     Case(
+        "average pushed away",
+        """
+class Average:
+    def __init__(self, parameters, decay=0.99):
+        self.decay, self.params = decay, list(parameters)
+        self.shadow = [p.detach().clone() for p in self.params]
+    def update(self):
+        for s, p in zip(self.shadow, self.params):
+            gap = s - p
+            s.add_(gap * (1 - self.decay))  #!
+average = Average(nn.Linear(2, 2).parameters())
+average.update()
+""",
+        (("s.add_(", "s.sub_("),),
+    ),
+    Case(
+        "average pushed away",
+        """
+def follow(net, target_net, tau=0.01):
+    for p, t in zip(net.parameters(), target_net.parameters()):
+        t.data -= tau * (p.data - t.data)  #!
+""",
+        (("t.data -=", "t.data +="),),
+    ),
+    Case(
+        "backward ignores its gradient",
+        """
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 2 * x  #!
+""",
+        (("return 2 * x", "return grad * 2 * x"),),
+    ),
+    Case(
         "noise level of a single step",
         """
 beta = torch.linspace(1e-4, 0.02, 100)

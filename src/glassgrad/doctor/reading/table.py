@@ -13,7 +13,6 @@ from glassgrad.doctor.reading.about import (
     learning,
     losses,
     measures,
-    modes,
     modules,
     players,
     rounds,
@@ -27,7 +26,6 @@ from glassgrad.doctor.reading.rule import Rule
 RULES: tuple[Rule, ...] = (
     *modules.RULES,
     *weights.RULES,
-    *modes.RULES,
     *functions.RULES,
     *losses.RULES,
     *signs.RULES,

@@ -1,4 +1,4 @@
-"""Rules about the modes of parts of a model."""
+"""Parts of a model that are put into evaluation mode, and back into training mode by accident."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glassgrad.doctor.reading.program import Loop, Program, constant
-from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+from glassgrad.doctor.reading.rule import Spot, shown, spot
 
 _OVER = frozenset({"modules", "children", "named_modules", "named_children"})
 
@@ -21,8 +21,7 @@ class _Rest:
     part: str
 
 
-@reads("frozen layers in training mode")
-def _undone(program: Program) -> Iterator[Spot]:
+def undone(program: Program) -> Iterator[Spot]:
     """Find a part that is put into evaluation mode once, and a later `train()` of the whole model in the loop."""
     if any("train" in one.methods for one in program.classes.values()):
         return  # which may put the part back
@@ -68,6 +67,3 @@ def _follows(program: Program, rest: ast.Call, call: ast.Call) -> bool:
     text = ast.unparse(rest)
     again = [one for one in program.calls if ast.unparse(one) == text and one.lineno > call.lineno]
     return trains and not any(any(loop in program.loops(one) for loop in outer) for one in again)
-
-
-RULES = rules_of(globals())

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.modes import undone
 from glassgrad.doctor.reading.actors import modules, parts, setting
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Event, iterations, trainings
@@ -153,6 +154,10 @@ def _over_modules(program: Program, node: ast.expr) -> bool:
 
 
 @reads("frozen layers in training mode")
+def _frozen_modes(program: Program) -> Iterator[Spot]:
+    yield from list(_frozen_norms(program)) or undone(program)
+
+
 def _frozen_norms(program: Program) -> Iterator[Spot]:
     """Find `model.train()` in loops if a frozen part has batch normalisation and nothing calls its `eval`."""
     for part, loop in _frozen(program):

@@ -15,7 +15,6 @@ _OF_TARGETS = (
     "classes as numbers",
     "targets of 0 instead of -1",
     "same targets in each step",
-    "labels out of range",
     "labels begin at 1",
     "classes that never come",
     "targets of cross entropy do not add up",

@@ -106,7 +106,7 @@ def _reads(node: ast.expr, names: set[str]) -> bool:
 
 def loaders(asked: Asked) -> Iterator[Origin]:
     """Yield where the loader of the training is made, and what sorts its examples."""
-    for value in asked.inputs().values:
+    for value in (*asked.inputs().values, *asked.targets().values):
         node = value.node
         if isinstance(node, ast.Call) and called(asked.program, node) == "DataLoader":
             yield Origin("the loader is made", node.lineno)

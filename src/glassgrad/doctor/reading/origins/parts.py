@@ -211,5 +211,12 @@ def cut(asked: Asked) -> Iterator[Origin]:
         for node in asked.places.nodes(line):
             method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
             if method is not None and method.attr == "backward":
-                for _, place in reach(asked.program, asked.places.value(method.value, "backward")).cut:
+                loss = asked.places.value(method.value, "backward")
+                for _, place in reach(asked.program, loss).cut:
                     yield Origin("the history ends", place.lineno)
+                for one in flow(asked.program).ends(loss):
+                    if isinstance(one.node, ast.Call) and called(asked.program, one.node) in _ANEW:
+                        yield Origin("the history ends", one.node.lineno)
+
+
+_ANEW = named("tensor as_tensor from_numpy requires_grad_ detach")

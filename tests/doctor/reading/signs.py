@@ -46,9 +46,9 @@ class Agent:
         self.c_opt.zero_grad()
         c_loss.backward()
         self.c_opt.step()
-        a_loss = self.critic(s, self.actor(s)).mean()
+        a_loss = self.critic(s, self.actor(s)).mean()  #!
         self.a_opt.zero_grad()
-        a_loss.backward()  #!
+        a_loss.backward()
         self.a_opt.step()
 class Critic(nn.Module):
     def __init__(self):
@@ -86,9 +86,9 @@ def play(states):
     return kept
 for states, returns in batches:
     log_probs = play(states)
-    loss = (torch.stack(log_probs) * returns).sum()
+    loss = (torch.stack(log_probs) * returns).sum()  #!
     optimizer.zero_grad()
-    loss.backward()  #!
+    loss.backward()
     optimizer.step()
 """,
         (("loss = (torch", "loss = -(torch"),),
@@ -99,9 +99,9 @@ for states, returns in batches:
 model = nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for x, y in batches:
-    loss = -F.cross_entropy(model(x), y)
+    loss = -F.cross_entropy(model(x), y)  #!
     optimizer.zero_grad()
-    loss.backward()  #!
+    loss.backward()
     optimizer.step()
 """,
         (("-F.cross", "F.cross"),),
@@ -112,9 +112,9 @@ for x, y in batches:
 model = nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for x, y in batches:
-    loss = F.cosine_similarity(model(x), y).mean()
+    loss = F.cosine_similarity(model(x), y).mean()  #!
     optimizer.zero_grad()
-    loss.backward()  #!
+    loss.backward()
     optimizer.step()
 """,
         (("loss = F.cos", "loss = 1 - F.cos"),),

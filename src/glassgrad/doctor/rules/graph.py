@@ -56,10 +56,9 @@ def _softmax_twice(found: CheckUp | Run) -> Iterator[Seen]:
     for op in graph.ops:
         maker = graph.made_by(op.parents[0]) if op.name in {_ENTROPY, "log_softmax"} and op.parents else None
         if maker is not None and maker.name == "softmax":
-            by = "cross entropy" if op.name == _ENTROPY else _line(op)
             yield Seen(
-                f"the output is a probability for each class already ({_line(maker)}), and {by} takes the softmax of "
-                "it again",
+                f"the output is a probability for each class already ({_line(maker)}), and {_line(op)} takes the "
+                "softmax of it again",
                 maker.where or op.where,
             )
 
@@ -77,7 +76,9 @@ def _sigmoid_twice(found: CheckUp | Run) -> Iterator[Seen]:
         if maker is None:
             continue
         if op.name == _BINARY and maker.name in {"sigmoid", "softmax"}:
-            what = f"the output is a probability already ({_line(maker)}), and {op.name} takes the sigmoid of it again"
+            what = (
+                f"the output is a probability already ({_line(maker)}), and {_line(op)} takes the sigmoid of it again"
+            )
             yield Seen(what, maker.where or op.where)
         elif op.name == _ENTROPY and maker.name in {"sigmoid", "relu", "tanh"}:
             yield Seen(

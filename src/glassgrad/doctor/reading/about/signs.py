@@ -58,11 +58,20 @@ def _turned(program: Program) -> Iterator[Spot]:
             what = _raised(program, one, len(whole) == 1)
             if what:
                 node = next(it.node for it in one.factors if _is_likely(program, it) or len(one.factors) == 1)
-                yield spot(event.node, program.statement(node), *_settings(program, event), text=shown(node), what=what)
+                place = one.added or _whole(program, event)
+                others = program.statement(node), event.node, *_settings(program, event)
+                yield spot(place, *others, text=shown(node), what=what)
                 break
         if len(whole) == 1 and whole[0].sign > 0 and _is_valued(program, event, whole[0]):
             what = "the value that a critic gives to the actions of the actor is to rise"
-            yield spot(event.node, *_settings(program, event), text=shown(event.value.node), what=what)
+            others = event.node, *_settings(program, event)
+            yield spot(_whole(program, event), *others, text=shown(event.value.node), what=what)
+
+
+def _whole(program: Program, event: Event) -> ast.expr:
+    """Return the expression that computes the loss of a backward pass; the pass itself if there are several."""
+    one = flow(program).end(event.value)
+    return event.node if one is None else one.node
 
 
 def _is_valued(program: Program, event: Event, one: Term) -> bool:

@@ -74,8 +74,9 @@ def origins(asked: Asked) -> list[Origin]:
     """Return the lines where what a finding blames was made, without those that it names already; few, or none."""
     role = ROLES.get(asked.finding.rule)
     own = _new(asked, role) if role is not None else []
-    of_layers = _new(asked, parts.layers)
-    return [*(own if len(own) <= MOST else []), *(of_layers if len(of_layers) <= MOST else [])][:MOST]
+    of_layers = sorted(_new(asked, parts.layers), key=lambda one: not one.certain)
+    room = max(1, MOST + 1 - len(asked.lines))
+    return [*(own if len(own) <= MOST else []), *of_layers][:room]
 
 
 def _new(asked: Asked, role: Role) -> list[Origin]:

@@ -18,6 +18,27 @@ from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.doctor.script import Watched
 
 _READ = "read in the source"
+_OTHERS = {
+    "softmax twice": "the loss is computed",
+    "activation before its loss": "the loss is computed",
+    "loss of raw outputs": "the outputs are made",
+    "sequence read at its beginning": "the layer is made",
+    "schedule stepped for each batch": "the schedule is made",
+    "mask behind the softmax": "the softmax is taken",
+    "random initial state": "the layer takes it",
+    "advantage with gradients": "the loss takes it",
+    "class weights favour the frequent": "the loss takes them",
+    "accumulated without division": "the loss is computed",
+    "loss terms of unequal size": "the other term is computed",
+    "frozen layers in training mode": "they are put into evaluation mode",
+    "average pushed away": "the difference is taken",
+    "entropy with the wrong sign": "the term is computed",
+    "penalty subtracted": "the term is computed",
+    "sign of the loss turned": "the term is computed",
+    "pairs shuffled apart": "the other order is drawn",
+    "evaluation mode in training": "the function is called",
+}
+"""What stands in the other line of a fault, by its title: a line that mends the fault as well."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +67,8 @@ def _traced(path: str, watched: Sequence[Watched]) -> list[Watched]:
 
 def _as_read(one: Remark) -> Read:
     where = f"{one.file}:{one.line}"
-    finding = Finding(one.title, one.severity, f"{_READ}: {one.what}", one.advice, where, remedy=one.remedy)
+    other = f" ({_OTHERS[one.title]} at {one.file}:{one.other})" if one.other and one.title in _OTHERS else ""
+    finding = Finding(one.title, one.severity, f"{_READ}: {one.what}{other}", one.advice, where, remedy=one.remedy)
     said = words()[one.title]
     return Read(finding, frozenset({one.line, *one.also}), frozenset({one.title, *said.confirmed}))
 

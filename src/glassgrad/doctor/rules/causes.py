@@ -32,6 +32,9 @@ _WILD = (
 )
 _ALL = (*_LOSS, *_NOTHING, *_WILD, "loss not finite")
 
+_VAGUE = frozenset({*_ALL, "no gradients in a step", "labels do not belong to the inputs", "output without input"})
+"""Findings that tell what a fault does, and seldom where it stands."""
+
 _VALIDATED = "overfitting", "validation far worse than training"
 _APART = ("labels do not belong to the inputs",)
 
@@ -186,7 +189,8 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings with causes first, then their consequences, each with its cause, then mere information.
 
-    A cause is as severe as the worst finding that it explains, also one that is mere information by itself.
+    A cause is as severe as the worst finding that it explains, also one that is mere information by itself. Of equal
+    findings, one that only shows in the numbers comes after those that name a place to mend.
 
     Example:
         >>> rows = Finding("loss does not fall", "warning", "", ""), Finding("weights all alike", "error", "", "")
@@ -198,12 +202,12 @@ def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     because = {one.rule: cause for one in found if (cause := _cause(one.rule, serious))}
     told = [replace(one, because=because.get(one.rule, "")) for one in found]
 
-    def rank(one: Finding) -> tuple[int, int]:
+    def rank(one: Finding) -> tuple[int, int, bool]:
         follows = [SEVERITIES.index(other.severity) for other in told if other.because == one.rule]
         worst = min([SEVERITIES.index(one.severity), *follows])
         if SEVERITIES[worst] == "info":
-            return 2, 0
-        return (1, SEVERITIES.index(one.severity)) if one.because else (0, worst)
+            return 2, 0, False
+        return (1, SEVERITIES.index(one.severity), False) if one.because else (0, worst, one.rule in _VAGUE)
 
     return tuple(sorted(told, key=rank))
 

@@ -40,14 +40,14 @@ def _rests(program: Program) -> Iterator[_Rest]:
         assert isinstance(call.func, ast.Attribute)
         part = call.func.value
         if isinstance(part, ast.Attribute) and not isinstance(part.value, ast.Call):
-            yield _Rest(call, ast.unparse(part.value), f"{shown(part)}, which {shown(call)} puts into evaluation mode,")
+            yield _Rest(call, ast.unparse(part.value), shown(part))
         around = program.function(call)
         if around is None or not any(_goes_through(one, part) for one in program.loops(call)):
             continue
         for use in (*program.calls_of(f".{around.name}"), *program.calls_of(around.name)):
             model = use.func.value if isinstance(use.func, ast.Attribute) else next(iter(use.args), None)
             if model is not None:
-                yield _Rest(use, ast.unparse(model), f"the layers that {shown(use)} puts into evaluation mode")
+                yield _Rest(use, ast.unparse(model), f"the layers of {shown(use)}")
 
 
 def _goes_through(loop: Loop, part: ast.expr) -> bool:

@@ -181,9 +181,7 @@ def _is_surrogate(program: Program, value: Value) -> bool:
 def _of_term(program: Program, event: Event, one: Term, node: ast.expr) -> Spot:
     """Return the place where a term enters its sum with the wrong sign, and the line that computes it."""
     around = program.statement(node)
-    place = one.added or around
-    text = shown(node) if place.lineno == around.lineno else f"{shown(node)} of line {around.lineno}"
-    return spot(place, around, event.node, *_settings(program, event), text=text)
+    return spot(one.added or around, around, event.node, *_settings(program, event), text=shown(node))
 
 
 @reads("penalty subtracted")

@@ -35,6 +35,42 @@ CASES = (
     Case(
         "sign of the loss turned",
         """
+actor, critic = nn.Linear(3, 1), nn.Linear(4, 1)
+actor_opt = torch.optim.Adam(actor.parameters())
+critic_opt = torch.optim.Adam(critic.parameters())
+for states, actions, rewards in batches:
+    critic_loss = F.mse_loss(critic(torch.cat([states, actions], 1)), rewards)
+    critic_opt.zero_grad()
+    critic_loss.backward()
+    critic_opt.step()
+    values = critic(torch.cat([states, actor(states)], 1))
+    actor_loss = values.mean()  #!
+    actor_opt.zero_grad()
+    actor_loss.backward()
+    actor_opt.step()
+""",
+        (("actor_loss = values", "actor_loss = -values"),),
+    ),
+    Case(
+        "divergence with the wrong sign",
+        """
+def divergence(mu, log_sigma):
+    return 0.5 * (torch.exp(2 * log_sigma) + mu**2 - 1 + 2 * log_sigma).sum(dim=1)  #!
+encoder, decoder = nn.Linear(6, 4), nn.Linear(2, 6)
+optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
+for x in batches:
+    mu, log_sigma = encoder(x).chunk(2, dim=1)
+    z = mu + torch.exp(log_sigma) * torch.randn_like(mu)
+    loss = (divergence(mu, log_sigma) + (decoder(z) - x).pow(2).sum(dim=1)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("- 1 + 2 *", "- 1 - 2 *"),),
+    ),
+    Case(
+        "sign of the loss turned",
+        """
 class Agent:
     def __init__(self, gamma=0.9):
         self.gamma = gamma

@@ -15,7 +15,7 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.terms import Term, terms
-from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, library_name, loss, op
+from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, library_name, loss, losses, op
 
 _GAIN = re.compile(
     r"(^|_)(adv|advantages?|returns?|rewards?|gains?|deltas?|td_errors?|td|gae|G|R|rtg|rets?|discounted\w*)(_|\d|$)"
@@ -76,8 +76,9 @@ def _whole(program: Program, event: Event) -> ast.expr:
 
 def _is_valued(program: Program, event: Event, one: Term) -> bool:
     """Tell whether an actor's loss is the value that a critic gives to the actor's output."""
-    if not any(_DISCOUNT.search(getattr(node, "id", getattr(node, "arg", "")) or "") for node in program.nodes):
-        return False
+    discounts = any(_DISCOUNT.search(getattr(node, "id", getattr(node, "arg", "")) or "") for node in program.nodes)
+    if not discounts and not any(_GAIN.search(_name(Value(it.target))) for it in losses(program) if it.target):
+        return False  # a critic of a generative model may call either end good
     iteration = next((it for it in trainings(program) if any(known is event for known in it.events)), None)
     behind = iteration.events[iteration.events.index(event) :] if iteration is not None else ()
     step = next((it for it in behind if it.kind == "step"), None)
@@ -239,8 +240,8 @@ def _divergence(program: Program, found: list[Term]) -> tuple[Term, Term, Term] 
         raised = _exponential(program, one)
         if raised is None:
             continue
-        text = ast.unparse(raised)
-        plain = [it for it in found if len(it.factors) == 1 and ast.unparse(it.factors[0].node) == text]
+        text = ast.unparse(_unscaled(raised))
+        plain = [it for it in found if len(it.factors) == 1 and ast.unparse(_unscaled(it.factors[0].node)) == text]
         logs = plain or [it for it in found if _same_end(program, it, one, raised)]
         squares = [it for it in found if _is_square(program, it)]
         if logs and squares:
@@ -248,11 +249,20 @@ def _divergence(program: Program, found: list[Term]) -> tuple[Term, Term, Term] 
     return None
 
 
+def _unscaled(node: ast.expr) -> ast.expr:
+    """Return x of `2 * x`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(side, ast.Constant):
+                return other
+    return node
+
+
 def _same_end(program: Program, one: Term, other: Term, raised: ast.expr) -> bool:
     if len(one.factors) != 1:
         return False
     mine = flow(program).ends(one.factors[0])
-    return mine == flow(program).ends(Value(raised, other.factors[0].frame))
+    return mine == flow(program).ends(Value(_unscaled(raised), other.factors[0].frame))
 
 
 def _exponential(program: Program, one: Term) -> ast.expr | None:

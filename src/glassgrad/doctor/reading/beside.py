@@ -36,6 +36,7 @@ _OTHERS = {
     "penalty subtracted": "the term is computed",
     "sign of the loss turned": "the term is computed",
     "pairs shuffled apart": "the other order is drawn",
+    "weight instead of pos_weight": "the ratio is computed",
     "evaluation mode in training": "the function is called",
 }
 """What stands in the other line of a fault, by its title: a line that mends the fault as well."""

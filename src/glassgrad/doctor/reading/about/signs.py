@@ -59,13 +59,13 @@ def _turned(program: Program) -> Iterator[Spot]:
             if what:
                 node = next(it.node for it in one.factors if _is_likely(program, it) or len(one.factors) == 1)
                 place = one.added or _whole(program, event)
-                others = program.statement(node), event.node, *_settings(program, event)
-                yield spot(place, *others, text=shown(node), what=what)
+                around = program.statement(node)
+                yield spot(place, around, event.node, *_settings(program, event), text=shown(node), what=what)
                 break
         if len(whole) == 1 and whole[0].sign > 0 and _is_valued(program, event, whole[0]):
             what = "the value that a critic gives to the actions of the actor is to rise"
-            others = event.node, *_settings(program, event)
-            yield spot(_whole(program, event), *others, text=shown(event.value.node), what=what)
+            text, place = shown(event.value.node), _whole(program, event)
+            yield spot(place, event.node, *_settings(program, event), text=text, what=what)
 
 
 def _whole(program: Program, event: Event) -> ast.expr:

@@ -15,6 +15,8 @@ from glassgrad.doctor.reading.values import LOSSES, end_of_layer, layer
 
 _SIGMOIDS = named("Sigmoid sigmoid LogSigmoid")
 _BOUNDS = named("max min amax amin maximum minimum topk clamp")
+_LINEAR = named("Linear LazyLinear Conv1d Conv2d")
+_ANEW = named("tensor as_tensor from_numpy requires_grad_ detach")
 _MASKS = named("attn_mask key_padding_mask src_key_padding_mask")
 _OP = re.compile(r"\b(\w+) at (\S+?):(\d+)")
 _SETTINGS = {"learning rate": ("lr", 1), "weight decay": ("weight_decay", -1), "rate": ("lr", 1), "dropout": ("p", 0)}
@@ -64,9 +66,6 @@ def linear(asked: Asked) -> Iterator[Origin]:
             calls = [one for one in ast.walk(around) if isinstance(one, ast.Call)]
             for one in sorted({one.lineno for one in calls if called(program, one) in _LINEAR}):
                 yield Origin("the layers are made", one)
-
-
-_LINEAR = named("Linear LazyLinear Conv1d Conv2d")
 
 
 def predictions(asked: Asked) -> Iterator[Origin]:
@@ -217,6 +216,3 @@ def cut(asked: Asked) -> Iterator[Origin]:
                 for one in flow(asked.program).ends(loss):
                     if isinstance(one.node, ast.Call) and called(asked.program, one.node) in _ANEW:
                         yield Origin("the history ends", one.node.lineno)
-
-
-_ANEW = named("tensor as_tensor from_numpy requires_grad_ detach")

@@ -194,6 +194,15 @@ def _position(code: CodeType, lasti: int) -> tuple[int, int | None, int | None, 
     return code.co_firstlineno, None, None, None
 
 
+Span = tuple[str, int, int | None, int | None, int | None]
+"""The name of a file, and of an expression in it the first and the last line, and the first and the last column."""
+
+
+def span_of(code: CodeType, lasti: int) -> Span:
+    """Return where the expression of a recorded place stands."""
+    return (shorten(code.co_filename), *_position(code, lasti))
+
+
 def tree_of(file: str) -> ast.Module | None:
     """Return the parsed source of a file, kept from call to call; None where there is none."""
     import linecache

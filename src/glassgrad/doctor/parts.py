@@ -131,7 +131,7 @@ class Parts:
         alone: whether the program has one optimizer only.
         seeds: how often one seed was set again after the first step.
         shared, held: examples of passes without gradients that were trained on too, and their number.
-        held_calls: the number of these passes.
+        held_calls: the number of validations that these passes make, each between two steps.
         dropouts: (module, probability, the user's line) of dropouts that leave nearly nothing.
         copies: (variable, the user's line) of copies of the model that still have its first weights.
         bad: (op, the user's line) of the first loss whose target or weight is not finite.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from glassgrad.doctor.quantities.directions import noise_scale
 from glassgrad.doctor.record import MonitorData
 
 Site = tuple[CodeType, int]
+_DEEPEST = 16
+"""The number of calls of the user's functions in each other that are noted."""
 
 
 def here() -> Site:
@@ -33,6 +35,17 @@ def line_of(site: Site | None) -> str:
     return "" if site is None else str(provenance.resolve(*site))
 
 
+def _trail() -> tuple[Site, ...]:
+    """Return the user's lines that are being executed: the innermost first, then those that called it."""
+    frame: FrameType | None = provenance.user_frame()
+    found: list[Site] = []
+    while frame is not None and len(found) < _DEEPEST:
+        if not provenance.is_internal(frame.f_code.co_filename):
+            found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
 @dataclass
 class Calls:
     """The order of the calls in a training loop. "Step" means a step of the optimizer.
@@ -41,6 +54,7 @@ class Calls:
         steps, backwards: the numbers of optimizer steps and backward passes.
         sequence: the first calls, one letter each: F forward, B backward, S step.
         sites: for "forward", "backward" and "step", the user's line of the first such call.
+        trails: for these and "held", that line and those of the calls that led there, the innermost first.
         leftovers: (step, norm) of gradients that an earlier step had used and that were not zeroed.
         looked_for_leftovers: the number of steps that were checked for leftovers.
         empty: the steps in which no parameter had a gradient.
@@ -57,6 +71,7 @@ class Calls:
     backwards: int = 0
     sequence: str = ""
     sites: dict[str, Site] = field(default_factory=dict)
+    trails: dict[str, tuple[Site, ...]] = field(default_factory=dict)
     leftovers: list[tuple[int, float]] = field(default_factory=list)
     looked_for_leftovers: int = 0
     empty: list[int] = field(default_factory=list)
@@ -67,6 +82,12 @@ class Calls:
     hidden: bool = False
     lines: dict[str, str] = field(default_factory=dict)
     followed: bool = False
+
+    def note(self, call: str) -> None:
+        """Record the user's line, and those that led there, of the first such call."""
+        if call not in self.sites:
+            self.trails[call] = _trail()
+            self.sites[call] = self.trails[call][0]
 
     def line(self, call: str) -> str:
         """Return the user's line of the first "forward", "backward" or "step"."""

@@ -31,7 +31,8 @@ class Watched:
     """One training of a script: the model's class, the place where its optimizer was made, and the findings.
 
     `fits` says how well the outputs fit the targets at the end: the share of correct predictions, or of explained
-    variance, by what was measured. `bench` is what experiments with it need, None if none were asked for.
+    variance, by what was measured. `trails` are the places of its first calls and of the calls that led there, the
+    innermost first. `bench` is what experiments with it need, None if none were asked for.
     """
 
     model: str
@@ -41,6 +42,7 @@ class Watched:
     findings: tuple[Finding, ...]
     fits: Mapping[str, float] = field(default_factory=dict)
     bench: Bench | None = None
+    trails: Mapping[str, tuple[provenance.Span, ...]] = field(default_factory=dict)
 
 
 def run_script(
@@ -89,7 +91,8 @@ def _watched(one: Watch) -> Watched:
     """Return what a watch has seen."""
     bench = one.bench() if isinstance(one, DeepWatch) else None
     model, built = type(one.model).__name__, one.run.setup.built
-    return Watched(model, built, one.calls.steps, len(one.data), one.findings, _fits(one), bench)
+    trails = {name: tuple(provenance.span_of(*site) for site in sites) for name, sites in one.calls.trails.items()}
+    return Watched(model, built, one.calls.steps, len(one.data), one.findings, _fits(one), bench, trails)
 
 
 def _fits(one: Watch) -> dict[str, float]:

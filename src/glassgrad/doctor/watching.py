@@ -89,6 +89,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
 
     def __enter__(self) -> Self:
         frame = provenance.user_frame()
+        self.heard.note("built")
         self._setup = setup_of(self.model, self.optimizers, frame)
         self._structure.connect(frame)
         self._weights = self._sampler.sizes()
@@ -391,9 +392,9 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         if self._naming:
             self.calls.sequence += letter
             name = {"F": "forward", "B": "backward", "S": "step"}[letter]
-            self.calls.sites.setdefault(name, here())
+            self.calls.note(name)
             if self.calls.sequence.endswith("SS"):
-                self.calls.sites.setdefault("again", here())
+                self.calls.note("again")
             if len(self.calls.sequence) == _FIRST_CALLS:
                 self._naming = False
                 self._schedule.asks = 0  # the next steps may be quiet

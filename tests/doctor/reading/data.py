@@ -10,6 +10,23 @@ CASES = (
     Case(
         "pairs shuffled apart",
         """
+def shuffled(rows):
+    return rows[torch.randperm(len(rows))]
+def mixed(x, y, share=0.3):
+    other_x = shuffled(x)
+    other_y = shuffled(y)  #!
+    return x + share * other_x, y + share * other_y
+for x, labels in batches:
+    mixed(x, labels)
+""",
+        (
+            ("    other_x = shuffled(x)\n", "    order = torch.randperm(len(x))\n    other_x = x[order]\n"),
+            ("shuffled(y)", "y[order]"),
+        ),
+    ),
+    Case(
+        "pairs shuffled apart",
+        """
 model = nn.Linear(4, 3)
 for step in range(9):
     rows, others = torch.randperm(len(x)), torch.randperm(len(y))

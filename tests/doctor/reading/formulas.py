@@ -19,6 +19,24 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 CASES = (
     Case(
+        "weight instead of pos_weight",
+        """
+y = (torch.rand(90, 4) > 0.9).float()
+positives = y.mean(0)
+factor = torch.as_tensor((1 - positives) / positives)
+loss_of = nn.BCEWithLogitsLoss(weight=factor)  #!
+""",
+        (("(weight=", "(pos_weight="),),
+    ),
+    Case(
+        "weight instead of pos_weight",
+        """
+def error(logits, y, n_neg, n_pos):
+    return F.binary_cross_entropy_with_logits(logits, y, weight=n_neg / n_pos)  #!
+""",
+        (("weight=n_neg / n_pos", "weight=mask"),),
+    ),
+    Case(
         "class weights favour the frequent",
         """
 from collections import Counter

@@ -30,6 +30,37 @@ for real in batches:
 
 CASES = (
     Case(
+        "generator helps its judge",
+        """
+class Losses:
+    def __init__(self):
+        self.bce = nn.BCEWithLogitsLoss()
+    def of_judge(self, real_out, fake_out):
+        return self.bce(real_out, torch.ones_like(real_out)) + self.bce(fake_out, torch.zeros_like(fake_out))
+    def of_generator(self, fake_out):
+        return self.bce(fake_out, torch.zeros_like(fake_out))  #!
+G, D, losses = nn.Linear(4, 2), nn.Linear(2, 1), Losses()
+optimizer_g = torch.optim.Adam(G.parameters())
+optimizer_d = torch.optim.Adam(D.parameters())
+for real in batches:
+    fake = G(torch.randn(8, 4))
+    loss_d = losses.of_judge(D(real), D(fake.detach()))
+    optimizer_d.zero_grad()
+    loss_d.backward()
+    optimizer_d.step()
+    loss_g = losses.of_generator(D(fake))
+    optimizer_g.zero_grad()
+    loss_g.backward()
+    optimizer_g.step()
+""",
+        (
+            (
+                "        return self.bce(fake_out, torch.zeros_like(fake_out))",
+                "        return self.bce(fake_out, torch.ones_like(fake_out))",
+            ),
+        ),
+    ),
+    Case(
         "returns summed forwards",
         """
 def returns_of(rewards, gamma=0.9):

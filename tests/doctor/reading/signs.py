@@ -35,6 +35,42 @@ CASES = (
     Case(
         "sign of the loss turned",
         """
+actor, critic = nn.Linear(3, 1), nn.Linear(4, 1)
+actor_opt = torch.optim.Adam(actor.parameters())
+critic_opt = torch.optim.Adam(critic.parameters())
+for states, actions, rewards in batches:
+    critic_loss = F.mse_loss(critic(torch.cat([states, actions], 1)), rewards)
+    critic_opt.zero_grad()
+    critic_loss.backward()
+    critic_opt.step()
+    values = critic(torch.cat([states, actor(states)], 1))
+    actor_loss = values.mean()  #!
+    actor_opt.zero_grad()
+    actor_loss.backward()
+    actor_opt.step()
+""",
+        (("actor_loss = values", "actor_loss = -values"),),
+    ),
+    Case(
+        "divergence with the wrong sign",
+        """
+def divergence(mu, log_sigma):
+    return 0.5 * (torch.exp(2 * log_sigma) + mu**2 - 1 + 2 * log_sigma).sum(dim=1)  #!
+encoder, decoder = nn.Linear(6, 4), nn.Linear(2, 6)
+optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
+for x in batches:
+    mu, log_sigma = encoder(x).chunk(2, dim=1)
+    z = mu + torch.exp(log_sigma) * torch.randn_like(mu)
+    loss = (divergence(mu, log_sigma) + (decoder(z) - x).pow(2).sum(dim=1)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("- 1 + 2 *", "- 1 - 2 *"),),
+    ),
+    Case(
+        "sign of the loss turned",
+        """
 class Agent:
     def __init__(self, gamma=0.9):
         self.gamma = gamma
@@ -46,9 +82,9 @@ class Agent:
         self.c_opt.zero_grad()
         c_loss.backward()
         self.c_opt.step()
-        a_loss = self.critic(s, self.actor(s)).mean()
+        a_loss = self.critic(s, self.actor(s)).mean()  #!
         self.a_opt.zero_grad()
-        a_loss.backward()  #!
+        a_loss.backward()
         self.a_opt.step()
 class Critic(nn.Module):
     def __init__(self):
@@ -86,9 +122,9 @@ def play(states):
     return kept
 for states, returns in batches:
     log_probs = play(states)
-    loss = (torch.stack(log_probs) * returns).sum()
+    loss = (torch.stack(log_probs) * returns).sum()  #!
     optimizer.zero_grad()
-    loss.backward()  #!
+    loss.backward()
     optimizer.step()
 """,
         (("loss = (torch", "loss = -(torch"),),
@@ -99,9 +135,9 @@ for states, returns in batches:
 model = nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for x, y in batches:
-    loss = -F.cross_entropy(model(x), y)
+    loss = -F.cross_entropy(model(x), y)  #!
     optimizer.zero_grad()
-    loss.backward()  #!
+    loss.backward()
     optimizer.step()
 """,
         (("-F.cross", "F.cross"),),
@@ -112,9 +148,9 @@ for x, y in batches:
 model = nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for x, y in batches:
-    loss = F.cosine_similarity(model(x), y).mean()
+    loss = F.cosine_similarity(model(x), y).mean()  #!
     optimizer.zero_grad()
-    loss.backward()  #!
+    loss.backward()
     optimizer.step()
 """,
         (("loss = F.cos", "loss = 1 - F.cos"),),
@@ -125,8 +161,8 @@ for x, y in batches:
 model = nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for x, y in batches:
-    penalty = model.weight.abs().sum()  #!
-    loss = F.cross_entropy(model(x), y) - 0.01 * penalty
+    penalty = model.weight.abs().sum()
+    loss = F.cross_entropy(model(x), y) - 0.01 * penalty  #!
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -140,8 +176,8 @@ policy = nn.Linear(4, 2)
 optimizer = torch.optim.Adam(policy.parameters())
 for states, actions, returns in batches:
     dist = torch.distributions.Categorical(logits=policy(states))
-    entropy = dist.entropy().mean()  #!
-    loss = -(dist.log_prob(actions) * returns).mean() + 0.01 * entropy
+    entropy = dist.entropy().mean()
+    loss = -(dist.log_prob(actions) * returns).mean() + 0.01 * entropy  #!
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -209,6 +245,46 @@ def follow(net, target_net):
         t.data.copy_(tau * t.data + (1 - tau) * p.data)  #!
 """,
         (("tau * t.data + (1 - tau) * p.data", "tau * p.data + (1 - tau) * t.data"), ("t.data.copy_", "t.data.copy_")),
+    ),
+    Case(
+        "average pushed away",
+        """
+class Average:
+    def __init__(self, parameters, decay=0.99):
+        self.decay, self.params = decay, list(parameters)
+        self.shadow = [p.detach().clone() for p in self.params]
+    def update(self):
+        for s, p in zip(self.shadow, self.params):
+            gap = s - p
+            s.add_(gap * (1 - self.decay))  #!
+average = Average(nn.Linear(2, 2).parameters())
+average.update()
+""",
+        (("s.add_(", "s.sub_("),),
+    ),
+    Case(
+        "average pushed away",
+        """
+def follow(net, target_net, tau=0.01):
+    for p, t in zip(net.parameters(), target_net.parameters()):
+        t.data -= tau * (p.data - t.data)  #!
+""",
+        (("t.data -=", "t.data +="),),
+    ),
+    Case(
+        "backward ignores its gradient",
+        """
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 2 * x  #!
+""",
+        (("return 2 * x", "return grad * 2 * x"),),
     ),
     Case(
         "noise level of a single step",

@@ -85,6 +85,48 @@ for epoch in range(3):
         (("    model.train()\n", "    model.train()\n    model.body.eval()\n"),),
     ),
     Case(
+        "frozen layers in training mode",
+        """
+def rest(model):
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.eval()
+model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+optimizer = torch.optim.Adam(model.parameters())
+rest(model)
+for epoch in range(3):
+    model.train()  #!
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+""",
+        (("    model.train()\n", "    model.train()\n    rest(model)\n"),),
+    ),
+    Case(
+        "frozen layers in training mode",
+        """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.norm, self.head = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)
+    def forward(self, x):
+        return self.head(self.norm(self.body(x)))
+model = Model()
+optimizer = torch.optim.Adam(model.parameters())
+model.norm.eval()
+for epoch in range(3):
+    model.train()  #!
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+""",
+        (("    model.train()\n", "    model.train()\n    model.norm.eval()\n"),),
+    ),
+    Case(
         "comparison instead of an assignment",
         "for p in model.parameters():\n    p.requires_grad == False  #!\n",
         (("== False", "= False"),),

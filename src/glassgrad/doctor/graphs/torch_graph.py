@@ -37,7 +37,6 @@ NOTHING = frozenset(
 )
 _TURNED = frozenset({"__rtruediv__", "__rdiv__", "__rsub__", "__rpow__"})  # the operands are in reverse order
 _WITH_LABELS = frozenset({"cross_entropy", "nll_loss"})
-_WITH_AXIS = ("softmax", "sum")
 
 
 class Recorder:
@@ -93,7 +92,7 @@ class Recorder:
             operands = list(_operands((*args, *kwargs.values())))
             if name in _TURNED:
                 operands[:2] = operands[1::-1]
-            axis = axis_of(name, args[0].dim(), kwargs.get("dim"), *args[1:2]) if name.endswith(_WITH_AXIS) else None
+            axis = _axis(name, args, kwargs)
             given = {**dict(zip(("input", "target", "weight"), args, strict=False)), **kwargs}
             self._note(canonical(name), operands, result, axis, given)
         return result
@@ -142,6 +141,12 @@ class Recorder:
         if not library.is_torch(operand) or not operand.requires_grad:
             return CONSTANT
         return self._made.get(id(operand), LEAF)
+
+
+def _axis(name: str, args: Args, kwargs: Kwargs) -> int | None:
+    """Return the axis of a softmax or a sum, whose tensor may be given by name; None for other calls."""
+    entering: Tensor = args[0] if args else kwargs.get("input")
+    return axis_of(name, entering.dim(), kwargs.get("dim"), *args[1:2]) if library.is_torch(entering) else None
 
 
 def _operands(args: Args) -> Iterator[Any]:

@@ -31,7 +31,7 @@ from glassgrad.doctor.observers.rows import Rows
 from glassgrad.doctor.observers.sampling import Parameters
 from glassgrad.doctor.observers.tokens import Tokens
 from glassgrad.doctor.parts import Outside, Parts, Scheduled, Score
-from glassgrad.doctor.run import Calls, Setup, here
+from glassgrad.doctor.run import Calls, Setup
 from glassgrad.doctor.scores import score
 from glassgrad.doctor.setup import stochastic
 
@@ -131,7 +131,7 @@ class Structure:
             if not self._calls.steps:
                 return
             self._seeds += 1
-        self._calls.sites.setdefault({"C": "clip", "R": "schedule", "Z": "seed"}[letter], here())
+        self._calls.note({"C": "clip", "R": "schedule", "Z": "seed"}[letter])
         if letter != "Z":
             self._note(letter)
 
@@ -200,8 +200,8 @@ class Structure:
         if entering is None or self._asking or not self._calls.steps:
             return
         self._draws.look(first)
-        self._calls.sites.setdefault("held", here())
-        self._rows.held(entering)
+        self._calls.note("held")
+        self._rows.held(entering, self._calls.steps)
         self._drift.held(entering)
         if not self.scores or self.validations.full:
             return
@@ -327,8 +327,7 @@ class Structure:
             for name, moves in standing.fixed(self._model):
                 self._moved[name] = self._moved.get(name, 0) + moves
         self._pending = False
-        if "step" not in self._calls.sites:
-            self._calls.sites["step"] = here()
+        self._calls.note("step")
         self._note("S")
 
     # --- what they show ---
@@ -347,11 +346,11 @@ class Structure:
             return
         behind = leaves(loss)
         strays = [one for one in behind if id(one) not in self._mine]
-        if not strays or len(strays) == len(behind):  # none, or the loss of another model
+        names = {id(parameter): name for name, parameter in self._model.named_parameters()} if strays else {}
+        if len(strays) == len(behind) and not any(id(one) in names for one in strays):  # the loss of another model
             return
         held = held_by_optimizers(library.is_torch(loss))
         self._against |= any(id(one) in held for one in strays)
-        names = {id(parameter): name for name, parameter in self._model.named_parameters()}
         frame = provenance.user_frame()
         unheld = [one for one in strays if id(one) not in held]
         self._strays |= bool(unheld)
@@ -434,7 +433,7 @@ class Structure:
             seeds=self._seeds,
             shared=shared,
             held=looked,
-            held_calls=self._rows.calls,
+            held_calls=self._rows.validations,
             dropouts=tuple(standing.dropouts(self._model, self._files)),
             thawed=tuple(sorted(set(self._frozen) - set(self.frozen()))),
             copies=() if self._copies is None else tuple(self._copies.found(self._files)),

@@ -6,13 +6,40 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from glassgrad.base import provenance
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.lint import Remark, names, of_file
+from glassgrad.doctor.reading.origins import traced
+from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import words
-from glassgrad.doctor.reading.source import Unreadable
+from glassgrad.doctor.reading.source import Unreadable, read
 from glassgrad.doctor.rules import ranked
 from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.doctor.script import Watched
+
+_READ = "read in the source"
+_OTHERS = {
+    "softmax twice": "the loss is computed",
+    "activation before its loss": "the loss is computed",
+    "loss of raw outputs": "the outputs are made",
+    "sequence read at its beginning": "the layer is made",
+    "schedule stepped for each batch": "the schedule is made",
+    "mask behind the softmax": "the softmax is taken",
+    "random initial state": "the layer takes it",
+    "advantage with gradients": "the loss takes it",
+    "class weights favour the frequent": "the loss takes them",
+    "accumulated without division": "the loss is computed",
+    "loss terms of unequal size": "the other term is computed",
+    "frozen layers in training mode": "they are put into evaluation mode",
+    "average pushed away": "the difference is taken",
+    "entropy with the wrong sign": "the term is computed",
+    "penalty subtracted": "the term is computed",
+    "sign of the loss turned": "the term is computed",
+    "pairs shuffled apart": "the other order is drawn",
+    "weight instead of pos_weight": "the ratio is computed",
+    "evaluation mode in training": "the function is called",
+}
+"""What stands in the other line of a fault, by its title: a line that mends the fault as well."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +57,19 @@ def reading_of(path: str) -> list[Read]:
     return [] if isinstance(remarks, Unreadable) else [_as_read(one) for one in remarks]
 
 
+def _traced(path: str, watched: Sequence[Watched]) -> list[Watched]:
+    """Return the trainings with the lines that made what their findings blame."""
+    script = read(path)
+    if isinstance(script, Unreadable):
+        return list(watched)
+    program, file = Program(script.tree), provenance.shorten(path)
+    return [replace(one, findings=traced(program, file, one.findings, one.trails)) for one in watched]
+
+
 def _as_read(one: Remark) -> Read:
     where = f"{one.file}:{one.line}"
-    finding = Finding(one.title, one.severity, f"read in the source: {one.what}", one.advice, where, remedy=one.remedy)
+    other = f" ({_OTHERS[one.title]} at {one.file}:{one.other})" if one.other and one.title in _OTHERS else ""
+    finding = Finding(one.title, one.severity, f"{_READ}: {one.what}{other}", one.advice, where, remedy=one.remedy)
     said = words()[one.title]
     return Read(finding, frozenset({one.line, *one.also}), frozenset({one.title, *said.confirmed}))
 
@@ -66,12 +103,33 @@ def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[F
     The findings of reading join those of the worst training, without those that the run has found itself. Causes come
     first, whether the run or the reading found them.
     """
+    watched = _traced(path, watched)
     found = [finding for one in watched for finding in one.findings]
     rest = unconfirmed(reading_of(path), found)
     if not watched:
         return [], list(ranked(rest))
     worst, *others = sorted(watched, key=_severity)
-    return [replace(worst, findings=ranked((*worst.findings, *rest))), *others], []
+    return [replace(worst, findings=ranked(_merged(worst.findings, rest))), *others], []
+
+
+def _merged(found: Sequence[Finding], rest: Sequence[Finding]) -> list[Finding]:
+    """Return the findings of a run and of the reading; one finding if both have one with the same name.
+
+    Example:
+        >>> run = Finding("loss detached", "error", "the loss at train.py:9 has no history", "", "train.py:9")
+        >>> read = Finding("loss detached", "error", "read in the source: y.detach() cuts it off", "", "train.py:5")
+        >>> [one.what for one in _merged([run], [read])]
+        ['the loss at train.py:9 has no history; read in the source at train.py:5: y.detach() cuts it off']
+    """
+    merged, left = list(found), list(rest)
+    for at, one in enumerate(merged):
+        same = [other for other in left if other.rule == one.rule]
+        if len(same) == 1 and sum(other.rule == one.rule for other in merged) == 1:
+            (other,) = same
+            text = other.what.replace(_READ, f"{_READ} at {other.where}", 1)
+            merged[at] = replace(one, what=f"{one.what}; {text}", where=other.where, remedy=other.remedy or one.remedy)
+            left.remove(other)
+    return [*merged, *left]
 
 
 def _severity(one: Watched) -> int:

@@ -106,7 +106,7 @@ class Flow:
         self._busy.add(value)
         cuts = self._cuts
         try:
-            before = self._before(value)
+            before = self.before(value)
             found = (value,) if before is None else self._union(before)
         finally:
             self._busy.discard(value)
@@ -127,7 +127,7 @@ class Flow:
         found = self.ends(value)
         return found[0] if len(found) == 1 else None
 
-    def _before(self, value: Value) -> list[Value] | None:
+    def before(self, value: Value) -> list[Value] | None:
         """Return the values that an expression gets its value from; None if it makes the value itself."""
         node = value.node
         if isinstance(node, ast.Name):
@@ -386,6 +386,9 @@ class Flow:
         if isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool)):
             return [Value(node.value, value.frame, (key, *value.path))]
         made = self.ends(Value(node.value, value.frame)) if isinstance(node.slice, ast.Name | ast.Constant) else ()
+        keys = [constant(one.node) for one in self.ends(Value(node.slice, value.frame)) if made and not one.path]
+        if keys and all(isinstance(one, str) for one in keys):
+            return [Value(node.value, value.frame, (str(one), *value.path)) for one in keys]
         if made and all(is_container(one.node) for one in made):
             return [Value(node.value, value.frame, (EACH, *value.path))]
         return None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glassgrad import errors
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.rule import SEVERITIES, Rule, Spot, name_of, words
+from glassgrad.doctor.reading.rule import SEVERITIES, Node, Rule, Spot, name_of, words
 from glassgrad.doctor.reading.silences import Silence, silences
 from glassgrad.doctor.reading.source import Script, Unreadable, files, read
 from glassgrad.doctor.reading.table import OF_COMMENTS, RULES
+
+_EVENTS = frozenset({"backward", "step", "zero_grad"})
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Remark:
         severity: "error", "warning" or "info".
         path, line, column: the place, from 1 on; `cell` is the number of a notebook's cell, 0 outside of notebooks.
         what, advice, remedy: the fault in words, what to do, and the same as a line of code.
-        also: other lines of the script that belong to the fault.
+        also: other lines of the script that belong to the fault; `other` is the first of them that holds no backward
+            pass, no step and no loop, 0 without any.
     """
 
     title: str
@@ -37,6 +40,7 @@ class Remark:
     remedy: str = ""
     cell: int = 0
     also: tuple[int, ...] = ()
+    other: int = 0
 
     @property
     def name(self) -> str:
@@ -153,7 +157,15 @@ def remarks_of(script: Script, wanted: Collection[str]) -> list[Remark]:
 
 def _remark(title: str, script: Script, seen: Spot) -> Remark:
     also = tuple(one.lineno for one in seen.also)
-    return _worded(title, script, seen.node.lineno, seen.node.col_offset + 1, seen.facts, also)
+    told = _worded(title, script, seen.node.lineno, seen.node.col_offset + 1, seen.facts, also)
+    return replace(told, other=next((one.lineno for one in seen.also if _is_other(one, seen.node)), 0))
+
+
+def _is_other(node: Node, place: Node) -> bool:
+    """Tell whether a part of a fault stands elsewhere, and is more than the pass or the loop in which a run sees it."""
+    call = node.value if isinstance(node, ast.Expr) else node
+    event = isinstance(call, ast.Call) and getattr(call.func, "attr", "") in _EVENTS
+    return node.lineno != place.lineno and not event and not isinstance(node, ast.For | ast.While | ast.FunctionDef)
 
 
 def _worded(

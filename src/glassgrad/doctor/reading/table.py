@@ -9,6 +9,7 @@ from glassgrad.doctor.reading.about import (
     data,
     datasets,
     formulas,
+    functions,
     learning,
     losses,
     measures,
@@ -25,6 +26,7 @@ from glassgrad.doctor.reading.rule import Rule
 RULES: tuple[Rule, ...] = (
     *modules.RULES,
     *weights.RULES,
+    *functions.RULES,
     *losses.RULES,
     *signs.RULES,
     *averages.RULES,

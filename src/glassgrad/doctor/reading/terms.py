@@ -29,6 +29,7 @@ class Term:
         reductions: "sum", "mean" and "/" around it, the outermost first.
         scaled: whether a division, or a factor other than 1 or 1/2, changes its size.
         names: the variables that hold it or a factor of it.
+        added: the operand of the sum that it is, or the statement that adds it; None outside of a sum.
     """
 
     factors: tuple[Value, ...]
@@ -36,6 +37,7 @@ class Term:
     reductions: tuple[str, ...] = ()
     scaled: bool = False
     names: frozenset[str] = frozenset()
+    added: ast.expr | ast.stmt | None = None
 
     def turned(self, sign: int) -> Term:
         """Return the term times 1 or -1."""
@@ -62,7 +64,9 @@ class _Terms:
         sums = list(self._added_up(value))
         if sums:
             for one, sign in sums:
-                yield from (term.turned(sign) for term in self.of(one, depth + 1))
+                around = self._program.statement(one.node)
+                for term in self.of(one, depth + 1):
+                    yield replace(term.turned(sign), added=term.added or around)
             return
         name = {getattr(value.node, "id", getattr(value.node, "attr", ""))} - {""}
         for one in self._flow.ends(value):
@@ -100,9 +104,9 @@ class _Terms:
     def _operation(self, node: ast.BinOp, frame: Frame | None, depth: int) -> Iterator[Term]:
         left, right = Value(node.left, frame), Value(node.right, frame)
         if isinstance(node.op, ast.Add | ast.Sub):
-            sign = -1 if isinstance(node.op, ast.Sub) else 1
-            yield from self.of(left, depth)
-            yield from (one.turned(sign) for one in self.of(right, depth))
+            for side, sign in ((left, 1), (right, -1 if isinstance(node.op, ast.Sub) else 1)):
+                for one in self.of(side, depth):
+                    yield replace(one.turned(sign), added=one.added or side.node)
         elif isinstance(node.op, ast.Mult):
             yield from self._product(left, right, depth)
         elif isinstance(node.op, ast.Div):
@@ -164,4 +168,5 @@ def _times(first: Term, second: Term) -> Term:
             sign = -sign if value < 0 else sign
             scaled = scaled or abs(value) not in {1.0, 0.5}
     factors = factors or [first.factors[0]]
-    return Term(tuple(factors), sign, (*first.reductions, *second.reductions), scaled, names)
+    reductions = (*first.reductions, *second.reductions)
+    return Term(tuple(factors), sign, reductions, scaled, names, first.added or second.added)

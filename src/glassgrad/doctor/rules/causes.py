@@ -32,6 +32,9 @@ _WILD = (
 )
 _ALL = (*_LOSS, *_NOTHING, *_WILD, "loss not finite")
 
+_VAGUE = frozenset({*_ALL, "no gradients in a step", "labels do not belong to the inputs", "output without input"})
+"""Findings that tell what a fault does, and seldom where it stands."""
+
 _VALIDATED = "overfitting", "validation far worse than training"
 _APART = ("labels do not belong to the inputs",)
 
@@ -41,7 +44,12 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "inputs constant": (*_ALL, "labels do not belong to the inputs"),
     "inputs unnormalised": (*_LOSS, *_WILD),
     "method not called": (*_ALL, "no gradients in a step", "zero_grad is missing", "no backward pass", "no step"),
-    "loss detached": (*_ALL, "no gradients in a step", "step before backward"),
+    "loss detached": (
+        *_ALL,
+        "no gradients in a step",
+        "step before backward",
+        "optimizer of another model",
+    ),
     "no backward pass": (*_ALL, "no gradients in a step"),
     "step before backward": (*_ALL, "no gradients in a step", "stopped"),
     "no step": (*_LOSS, "never updated", "gradients never used"),
@@ -101,6 +109,9 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "advantage with gradients": (*_LOSS, *_WILD),
     "held-out inputs of another scale": _VALIDATED,
     "random initial state": _LOSS,
+    "backward ignores its gradient": (*_ALL, *_APART),
+    "average pushed away": _VALIDATED,
+    "average follows at once": _VALIDATED,
     "targets shifted twice": (*_LOSS, *_APART),
     "augmentation in validation": _VALIDATED,
     "validation trains as well": ("validated on training data", "overfitting"),
@@ -132,7 +143,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "padding contributes": _LOSS,
     "state carried over": (*_LOSS, "overfitting"),
     "dropout out of the usual": (*_LOSS, *_NOTHING, "gradients mostly noise", *_APART),
-    "parameters without an optimizer": (*_LOSS, *_NOTHING),
+    "parameters without an optimizer": (*_LOSS, *_NOTHING, "no gradients in a step"),
     "layers nobody trains": (*_LOSS, *_NOTHING),
     "layers shared": (*_LOSS,),
     "weights all alike": (*_ALL, "labels do not belong to the inputs"),
@@ -178,7 +189,8 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings with causes first, then their consequences, each with its cause, then mere information.
 
-    A cause is as severe as the worst finding that it explains, also one that is mere information by itself.
+    A cause is as severe as the worst finding that it explains, also one that is mere information by itself. Of equal
+    findings, one that only shows in the numbers comes after those that name a place to mend.
 
     Example:
         >>> rows = Finding("loss does not fall", "warning", "", ""), Finding("weights all alike", "error", "", "")
@@ -190,12 +202,12 @@ def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     because = {one.rule: cause for one in found if (cause := _cause(one.rule, serious))}
     told = [replace(one, because=because.get(one.rule, "")) for one in found]
 
-    def rank(one: Finding) -> tuple[int, int]:
+    def rank(one: Finding) -> tuple[int, int, bool]:
         follows = [SEVERITIES.index(other.severity) for other in told if other.because == one.rule]
         worst = min([SEVERITIES.index(one.severity), *follows])
         if SEVERITIES[worst] == "info":
-            return 2, 0
-        return (1, SEVERITIES.index(one.severity)) if one.because else (0, worst)
+            return 2, 0, False
+        return (1, SEVERITIES.index(one.severity), False) if one.because else (0, worst, one.rule in _VAGUE)
 
     return tuple(sorted(told, key=rank))
 

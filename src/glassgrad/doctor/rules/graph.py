@@ -56,10 +56,9 @@ def _softmax_twice(found: CheckUp | Run) -> Iterator[Seen]:
     for op in graph.ops:
         maker = graph.made_by(op.parents[0]) if op.name in {_ENTROPY, "log_softmax"} and op.parents else None
         if maker is not None and maker.name == "softmax":
-            by = "cross entropy" if op.name == _ENTROPY else _line(op)
             yield Seen(
-                f"the output is a probability for each class already ({_line(maker)}), and {by} takes the softmax of "
-                "it again",
+                f"the output is a probability for each class already ({_line(maker)}), and {_line(op)} takes the "
+                "softmax of it again",
                 maker.where or op.where,
             )
 
@@ -77,7 +76,9 @@ def _sigmoid_twice(found: CheckUp | Run) -> Iterator[Seen]:
         if maker is None:
             continue
         if op.name == _BINARY and maker.name in {"sigmoid", "softmax"}:
-            what = f"the output is a probability already ({_line(maker)}), and {op.name} takes the sigmoid of it again"
+            what = (
+                f"the output is a probability already ({_line(maker)}), and {_line(op)} takes the sigmoid of it again"
+            )
             yield Seen(what, maker.where or op.where)
         elif op.name == _ENTROPY and maker.name in {"sigmoid", "relu", "tanh"}:
             yield Seen(
@@ -220,6 +221,33 @@ def _crossed_weights(found: CheckUp | Run) -> Iterator[Seen]:
                 "column and a row make it: each example gets the weights of all"
             )
             yield Seen(what, op.where, float(rows), remedy="weights.squeeze(1)  # before it meets the row")
+
+
+@error("broadcast in the loss", "Give both operands one shape: squeeze the extra dimension of size 1.")
+def _crossed_model(found: CheckUp | Run) -> Iterator[Seen]:
+    """Find a table of N x N numbers that the model makes of a column and a row, and that a loss compares with N."""
+    graph = found.graph
+    for op in () if graph is None else graph.ops:
+        if graph is None or op.name not in _PAIRS or len(op.shapes) < 2:
+            continue
+        mine = [(parent, shape) for parent, shape in zip(op.parents, op.shapes, strict=False) if parent >= 0]
+        other = [shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent < 0]
+        rows = (mine[0][1] or (0,))[0] if len(mine) == 1 else 0
+        if rows < FEW or mine[0][1] != (rows, rows) or other[:1] not in ([(rows,)], [(rows, 1)]):
+            continue
+        made = next((one for one in graph.ops[: mine[0][0] + 1] if _makes_table(one, rows)), None)
+        if made is not None:
+            shapes = " and ".join(str(shape) for shape in made.shapes[:2])
+            what = (
+                f"{_line(made)} of {shapes} makes a table of {rows} x {rows} numbers, and {_line(op)} compares it with "
+                f"{rows} targets: each prediction is compared with every target"
+            )
+            yield Seen(what, made.where or op.where, float(rows), remedy=f"column.squeeze(1)  # both {(rows,)}")
+            return
+
+
+def _makes_table(op: Op, rows: int) -> bool:
+    return op.shape == (rows, rows) and set(op.shapes[:2]) == {(rows,), (rows, 1)}
 
 
 def _crossed(mine: tuple[int, ...], other: tuple[int, ...] | None, result: tuple[int, ...]) -> bool:

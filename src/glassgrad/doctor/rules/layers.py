@@ -17,6 +17,7 @@ BENDS = words(
     "layer_norm group_norm instance_norm rms_norm multi_head_attention_forward logsigmoid multiply divide einsum"
 )
 """Ops that are not linear, in addition to `KINDS`."""
+_JOINS = words("cat concat concatenate hstack")
 _BETWEEN = words("add dropout multiply where avg_pool1d avg_pool2d avg_pool3d sum mean")
 
 
@@ -52,7 +53,8 @@ def _linear_in_a_row(run: Run) -> Iterator[Seen]:
     graph = run.graph
     if graph is None:
         return
-    if any(_bends(graph, op) for op in graph.ops[: graph.last_parameter]):
+    behind = [op for op in graph.ops[: graph.last_parameter] if op.name != "embedding"]  # which only looks up inputs
+    if any(_bends(graph, op) for op in behind):
         return
     layers = [at for at, op in enumerate(graph.ops) if op.name in LINEAR and LEAF in op.parents]
     wide = [at for at in layers if (before := _layer_before(graph, at)) is not None and not _narrow(graph, before, at)]
@@ -87,6 +89,33 @@ def _layer_before(graph: Graph, number: int) -> int | None:
         if op.name not in VIEWS and op.name not in _BETWEEN:
             return None
     return None
+
+
+def contrasts(graph: Graph | None) -> bool:
+    """Tell whether class numbers are places among similarities, as in InfoNCE, where all of them may be 0.
+
+    The similarities are products of two outputs, or the column of the right pair is joined to those of the others.
+
+    Example:
+        >>> contrasts(None)
+        False
+    """
+    for op in () if graph is None else graph.losses():
+        number = op.parents[0] if op.parents else CONSTANT
+        for _ in range(8):
+            made = graph.made_by(number) if graph is not None and number >= 0 else None
+            if made is None or made.name not in {"multiply", "divide", "log_softmax", "subtract", "add"}:
+                break
+            number = next((parent for parent in made.parents if parent >= 0), CONSTANT)
+        if made is None:
+            continue
+        several = sum(parent >= 0 for parent in made.parents) > 1
+        first = made.shapes[0] if made.shapes else None
+        if several and (
+            made.name in {"matmul", "einsum"} or (made.name in _JOINS and first is not None and first[-1:] == (1,))
+        ):
+            return True
+    return False
 
 
 def _narrow(graph: Graph, before: int, after: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.library import Array, words
 from glassgrad.doctor.record import MonitorData
+from glassgrad.doctor.rules.layers import contrasts
 from glassgrad.doctor.rules.rule import (
     AGAINST,
     COHEN,
@@ -479,8 +480,9 @@ def _unshuffled(run: Run) -> Iterator[Seen]:
     known = [labels for _, labels in run.labels if labels.count >= 16 and 2 * labels.distinct <= labels.count]
     if len(known) < 3 or not all(labels.ordered for labels in known) or has_several(run.graph):
         return
-    if all(np.array_equal(labels.values, known[0].values) for labels in known) and known[0].distinct > 1:
-        return  # all the data in each step
+    all_each_step = all(np.array_equal(labels.values, known[0].values) for labels in known) and known[0].distinct > 1
+    if all_each_step or contrasts(run.graph):
+        return
     alike = sum(labels.distinct == 1 for labels in known)
     what = "each batch has the labels of one class" if alike == len(known) else "the labels of each batch come in order"
     yield Seen(f"{what}, in all {len(known)} sampled steps: the data are not shuffled", run.calls.line("loss"))

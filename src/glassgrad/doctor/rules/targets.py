@@ -10,7 +10,7 @@ import numpy as np
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Constant, Graph, Labels, Op
 from glassgrad.doctor.library import Array, words
-from glassgrad.doctor.rules.layers import LINEAR
+from glassgrad.doctor.rules.layers import LINEAR, contrasts
 from glassgrad.doctor.rules.rule import Seen, error, info, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -221,7 +221,7 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
     values = [np.unique(labels.values) for labels in known]
     if len(known) < 3 or sum(labels.count for labels in known) < ENOUGH or max(labels.classes for labels in known) < 2:
         return
-    if has_several(run.graph):
+    if has_several(run.graph) or contrasts(run.graph):
         return  # for example, the loss of a discriminator has one label for each side
     if all(len(one) == 1 and one[0] == values[0][0] for one in values) and all(one.distinct == 1 for one in known):
         count = sum(labels.count for labels in known)

@@ -13,7 +13,9 @@ from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import library_name
 
-_FOLLOWER = re.compile(r"target|tgt|ema|shadow|avg|average|teacher|momentum_?(enc|model|net)|slow", re.IGNORECASE)
+_FOLLOWER = re.compile(
+    r"target|tgt|ema|shadow|avg|average|teacher|moving|momentum_?(enc|model|net)|slow", re.IGNORECASE
+)
 
 
 def is_noise(program: Program, node: ast.expr) -> bool:
@@ -79,6 +81,55 @@ def _share(program: Program, value: ast.expr, held: str) -> float | None:
                 break
     old, new = weights.get(True), weights.get(False)
     return new if old is not None and new is not None and abs(old + new - 1) < 1e-6 else None
+
+
+@reads("average pushed away")
+def _pushed(program: Program) -> Iterator[Spot]:
+    """Find `average += c * (average - new)`, and the same with a minus and the difference turned."""
+    for node in program.nodes:
+        found = _moved(node)
+        if found is None or not isinstance(node, ast.expr | ast.stmt):
+            continue
+        held, change, sign = found
+        difference = _difference(program, change)
+        if difference is None:
+            continue
+        sides = [_plain(one) for one in (difference.left, difference.right)]
+        around = program.owner(node)
+        names = [held, getattr(program.function(node), "name", ""), around.node.name if around is not None else ""]
+        if sides[sign < 0] == held != sides[sign > 0] and _FOLLOWER.search(
+            " ".join([*names, _source(program, held, node)])
+        ):
+            yield spot(node, difference, text=shown(node), held=held, new=sides[sign > 0])
+
+
+def _moved(node: ast.AST) -> tuple[str, ast.expr, int] | None:
+    """Return the variable that a statement changes, what it adds or subtracts, and the sign."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
+        return _plain(node.target), node.value, 1 if isinstance(node.op, ast.Add) else -1
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"add_", "sub_"}:
+        return (_plain(node.func.value), node.args[0], 1 if node.func.attr == "add_" else -1) if node.args else None
+    value = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if (
+        not isinstance(value, ast.BinOp)
+        or not isinstance(value.op, ast.Add | ast.Sub)
+        or not isinstance(node, ast.Assign)
+    ):
+        return None
+    held = _plain(node.targets[0])
+    return (held, value.right, 1 if isinstance(value.op, ast.Add) else -1) if _plain(value.left) == held else None
+
+
+def _difference(program: Program, change: ast.expr) -> ast.BinOp | None:
+    """Return the difference in a product of a difference and one factor, or the difference itself."""
+    for one in flow(program).ends(change):
+        sides = [one.node]
+        if isinstance(one.node, ast.BinOp) and isinstance(one.node.op, ast.Mult):
+            sides = [it.node for side in (one.node.left, one.node.right) for it in flow(program).ends(side)]
+        for node in sides:
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+                return node
+    return None
 
 
 @reads("noise level of a single step")

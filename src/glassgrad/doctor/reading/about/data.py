@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -79,6 +80,7 @@ def _apart(program: Program) -> Iterator[Spot]:
     yield from _permuted_alone(program)
     yield from _zipped(program)
     yield from _drawn_apart(program)
+    yield from _helped_apart(program)
 
 
 def _shuffled_alone(program: Program) -> Iterator[Spot]:
@@ -97,6 +99,21 @@ def _shuffled_alone(program: Program) -> Iterator[Spot]:
         if before is not None and len(set(shuffled)) == 2 and any(map(_LABELS.search, shuffled)):
             yield spot(call, before, what=f"{shown(before)} and {shown(call)} draw two orders")
         before = call
+
+
+def _helped_apart(program: Program) -> Iterator[Spot]:
+    """Find two calls of a function of the script that draws an order, one for the inputs and one for the labels."""
+    for name, function in program.functions.items():
+        inside = [one for one in ast.walk(function) if isinstance(one, ast.Call)]
+        if not any(program.names.full(one.func) in _ORDERS | _SHUFFLES for one in inside):
+            continue
+        calls = [one for one in program.calls_of(name) if len(one.args) == 1 and not one.keywords]
+        for first, second in itertools.pairwise(calls):
+            given = [ast.unparse(one.args[0]) for one in (first, second)]
+            beside = program.parents.get(program.statement(first)) is program.parents.get(program.statement(second))
+            labels = [bool(_LABELS.search(one)) for one in given]
+            if beside and second.lineno - first.lineno < 3 and labels[0] != labels[1] and given[0] != given[1]:
+                yield spot(second, first, what=f"{shown(first)} and {shown(second)} draw two orders")
 
 
 def _permuted_alone(program: Program) -> Iterator[Spot]:

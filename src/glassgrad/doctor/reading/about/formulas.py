@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.origins.chains import chain
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import end, layer, library_name, op
@@ -317,6 +318,28 @@ def _exponent(program: Program, node: ast.expr | None) -> str:
         return shown(operand, 40)
     shifted = held is not None and isinstance(held, ast.BinOp) and "max" in ast.unparse(held)
     return "" if held is None or operand is None or shifted else shown(operand, 40)
+
+
+@reads("weight instead of pos_weight")
+def _weighted(program: Program) -> Iterator[Spot]:
+    """Find `weight=negatives / positives` of a binary loss, which weights both answers of a label alike."""
+    for call in program.calls:
+        if library_name(program, call) not in {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"}:
+            continue
+        given = argument(call, "weight")
+        ends = chain(program, Value(given)).ends if given is not None and argument(call, "pos_weight") is None else ()
+        if len(ends) == 1 and _is_ratio(ends[0].node):
+            yield spot(call, ends[0].node, text=shown(given) if given is not None else "", ratio=shown(ends[0].node))
+
+
+def _is_ratio(node: ast.expr) -> bool:
+    """Tell whether an expression is `(1 - p) / p`, `(n - p) / p` or `negatives / positives`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+        return False
+    above, below = node.left, ast.unparse(node.right)
+    if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Sub):
+        return ast.unparse(above.right) == below
+    return bool(re.search(r"neg", ast.unparse(above), re.IGNORECASE) and re.search(r"pos", below, re.IGNORECASE))
 
 
 RULES = rules_of(globals())

@@ -189,10 +189,10 @@ def _judge_calls(program: Program, value: Value) -> Iterator[Value]:
     node, frame = value.node, value.frame
     for _ in range(6):
         if isinstance(node, ast.Name):
-            bound = program.bound(node)
-            if bound is None or bound.value is None:
+            before = _before(program, Value(node, frame))
+            if before is None:
                 return
-            node = bound.value
+            node, frame = before.node, before.frame
         elif isinstance(node, ast.Call) and modules(program, Value(node.func, frame)) is None:
             if not isinstance(node.func, ast.Attribute):
                 return
@@ -203,17 +203,22 @@ def _judge_calls(program: Program, value: Value) -> Iterator[Value]:
         yield Value(node, frame)
 
 
+def _before(program: Program, value: Value) -> Value | None:
+    """Return what a name holds: by the calls that lead to it, or its last binding; None if that is open."""
+    found = flow(program).before(value)
+    if found is not None and len(found) == 1 and not found[0].path:
+        return found[0]
+    bound = program.bound(value.node) if isinstance(value.node, ast.Name) else None
+    return Value(bound.value, value.frame) if bound is not None and bound.value is not None else None
+
+
 def _from_model(program: Program, value: Value, depth: int) -> bool:
     node = value.node
     if depth > 5:
         return False
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        return (
-            bound is not None
-            and bound.value is not None
-            and _from_model(program, Value(bound.value, value.frame), depth + 1)
-        )
+        before = _before(program, value)
+        return before is not None and _from_model(program, before, depth + 1)
     if isinstance(node, ast.Call):
         if modules(program, Value(node.func, value.frame)) is not None:
             return True

@@ -15,7 +15,7 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.terms import Term, terms
-from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, library_name, loss, op
+from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, library_name, loss, losses, op
 
 _GAIN = re.compile(
     r"(^|_)(adv|advantages?|returns?|rewards?|gains?|deltas?|td_errors?|td|gae|G|R|rtg|rets?|discounted\w*)(_|\d|$)"
@@ -58,17 +58,27 @@ def _turned(program: Program) -> Iterator[Spot]:
             what = _raised(program, one, len(whole) == 1)
             if what:
                 node = next(it.node for it in one.factors if _is_likely(program, it) or len(one.factors) == 1)
-                yield spot(event.node, program.statement(node), *_settings(program, event), text=shown(node), what=what)
+                place = one.added or _whole(program, event)
+                around = program.statement(node)
+                yield spot(place, around, event.node, *_settings(program, event), text=shown(node), what=what)
                 break
         if len(whole) == 1 and whole[0].sign > 0 and _is_valued(program, event, whole[0]):
             what = "the value that a critic gives to the actions of the actor is to rise"
-            yield spot(event.node, *_settings(program, event), text=shown(event.value.node), what=what)
+            text, place = shown(event.value.node), _whole(program, event)
+            yield spot(place, event.node, *_settings(program, event), text=text, what=what)
+
+
+def _whole(program: Program, event: Event) -> ast.expr:
+    """Return the expression that computes the loss of a backward pass; the pass itself if there are several."""
+    one = flow(program).end(event.value)
+    return event.node if one is None else one.node
 
 
 def _is_valued(program: Program, event: Event, one: Term) -> bool:
     """Tell whether an actor's loss is the value that a critic gives to the actor's output."""
-    if not any(_DISCOUNT.search(getattr(node, "id", getattr(node, "arg", "")) or "") for node in program.nodes):
-        return False
+    discounts = any(_DISCOUNT.search(getattr(node, "id", getattr(node, "arg", "")) or "") for node in program.nodes)
+    if not discounts and not any(_GAIN.search(_name(Value(it.target))) for it in losses(program) if it.target):
+        return False  # a critic of a generative model may call either end good
     iteration = next((it for it in trainings(program) if any(known is event for known in it.events)), None)
     behind = iteration.events[iteration.events.index(event) :] if iteration is not None else ()
     step = next((it for it in behind if it.kind == "step"), None)
@@ -169,6 +179,12 @@ def _is_surrogate(program: Program, value: Value) -> bool:
 # --- parts of a loss ---
 
 
+def _of_term(program: Program, event: Event, one: Term, node: ast.expr) -> Spot:
+    """Return the place where a term enters its sum with the wrong sign, and the line that computes it."""
+    around = program.statement(node)
+    return spot(one.added or around, around, event.node, *_settings(program, event), text=shown(node))
+
+
 @reads("penalty subtracted")
 def _penalty(program: Program) -> Iterator[Spot]:
     for event, found in _losses_of(program):
@@ -177,7 +193,7 @@ def _penalty(program: Program) -> Iterator[Spot]:
         for one in found:
             node = one.factors[0].node
             if one.sign < 0 and _is_penalty(program, one):
-                yield spot(program.statement(node), event.node, *_settings(program, event), text=shown(node))
+                yield _of_term(program, event, one, node)
                 break
 
 
@@ -211,7 +227,7 @@ def _entropy(program: Program) -> Iterator[Spot]:
             entropies = [it for it in one.factors if _called(program, it) == "entropy"]
             if policy and entropies and one.sign > 0:
                 node = entropies[0].node
-                yield spot(program.statement(node), event.node, *_settings(program, event), text=shown(node))
+                yield _of_term(program, event, one, node)
                 break
 
 
@@ -224,8 +240,8 @@ def _divergence(program: Program, found: list[Term]) -> tuple[Term, Term, Term] 
         raised = _exponential(program, one)
         if raised is None:
             continue
-        text = ast.unparse(raised)
-        plain = [it for it in found if len(it.factors) == 1 and ast.unparse(it.factors[0].node) == text]
+        text = ast.unparse(_unscaled(raised))
+        plain = [it for it in found if len(it.factors) == 1 and ast.unparse(_unscaled(it.factors[0].node)) == text]
         logs = plain or [it for it in found if _same_end(program, it, one, raised)]
         squares = [it for it in found if _is_square(program, it)]
         if logs and squares:
@@ -233,11 +249,20 @@ def _divergence(program: Program, found: list[Term]) -> tuple[Term, Term, Term] 
     return None
 
 
+def _unscaled(node: ast.expr) -> ast.expr:
+    """Return x of `2 * x`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(side, ast.Constant):
+                return other
+    return node
+
+
 def _same_end(program: Program, one: Term, other: Term, raised: ast.expr) -> bool:
     if len(one.factors) != 1:
         return False
     mine = flow(program).ends(one.factors[0])
-    return mine == flow(program).ends(Value(raised, other.factors[0].frame))
+    return mine == flow(program).ends(Value(_unscaled(raised), other.factors[0].frame))
 
 
 def _exponential(program: Program, one: Term) -> ast.expr | None:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.modes import undone
 from glassgrad.doctor.reading.actors import modules, parts, setting
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Event, iterations, trainings
@@ -153,6 +154,10 @@ def _over_modules(program: Program, node: ast.expr) -> bool:
 
 
 @reads("frozen layers in training mode")
+def _frozen_modes(program: Program) -> Iterator[Spot]:
+    yield from list(_frozen_norms(program)) or undone(program)
+
+
 def _frozen_norms(program: Program) -> Iterator[Spot]:
     """Find `model.train()` in loops if a frozen part has batch normalisation and nothing calls its `eval`."""
     for part, loop in _frozen(program):
@@ -171,7 +176,8 @@ def _frozen_norms(program: Program) -> Iterator[Spot]:
                     found[0].made != it.made and found[0].made in parts(program, it.made) for it in held
                 )
                 if whole and not resting and event.node.lineno > loop.lineno:
-                    yield spot(event.node, loop, text=shown(event.node), part=shown(part))
+                    facts = {"part": f"{shown(part)}, which is frozen,", "again": f"{shown(part)}.eval()"}
+                    yield spot(event.node, loop, text=shown(event.node), **facts)
                     return
 
 

@@ -1,0 +1,69 @@
+"""Parts of a model that are put into evaluation mode, and back into training mode by accident."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from glassgrad.doctor.reading.program import Loop, Program, constant
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+
+_OVER = frozenset({"modules", "children", "named_modules", "named_children"})
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """A call that puts a part of a model into evaluation mode: the model in the words of the script, and the part."""
+
+    call: ast.Call
+    model: str
+    part: str
+
+
+def undone(program: Program) -> Iterator[Spot]:
+    """Find a part that is put into evaluation mode once, and a later `train()` of the whole model in the loop."""
+    if any("train" in one.methods for one in program.classes.values()):
+        return  # which may put the part back
+    for rest in _rests(program):
+        for call in program.calls_of(".train"):
+            assert isinstance(call.func, ast.Attribute)
+            whole = ast.unparse(call.func.value) == rest.model and constant(next(iter(call.args), None)) in {None, True}
+            if whole and _follows(program, rest.call, call):
+                again = f"{shown(rest.call)}  # after each {shown(call)}"
+                yield spot(call, rest.call, text=shown(call), part=rest.part, again=again)
+                break
+
+
+def _rests(program: Program) -> Iterator[_Rest]:
+    for call in program.calls_of(".eval"):
+        assert isinstance(call.func, ast.Attribute)
+        part = call.func.value
+        if isinstance(part, ast.Attribute) and not isinstance(part.value, ast.Call):
+            yield _Rest(call, ast.unparse(part.value), shown(part))
+        around = program.function(call)
+        if around is None or not any(_goes_through(one, part) for one in program.loops(call)):
+            continue
+        for use in (*program.calls_of(f".{around.name}"), *program.calls_of(around.name)):
+            model = use.func.value if isinstance(use.func, ast.Attribute) else next(iter(use.args), None)
+            if model is not None:
+                yield _Rest(use, ast.unparse(model), f"the layers of {shown(use)}")
+
+
+def _goes_through(loop: Loop, part: ast.expr) -> bool:
+    """Tell whether a loop goes through the modules of a model, with a chosen one under this name."""
+    over = loop.iter if isinstance(loop, ast.For) else None
+    called = over.func.attr if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) else ""
+    return called in _OVER and isinstance(loop, ast.For) and ast.unparse(part) in ast.unparse(loop.target)
+
+
+def _follows(program: Program, rest: ast.Call, call: ast.Call) -> bool:
+    """Tell whether a training loop calls `train()` after a part was put to rest, which nothing repeats."""
+    if program.function(rest) is not program.function(call) or call.lineno <= rest.lineno:
+        return False
+    mine, theirs = program.loops(rest), program.loops(call)
+    outer = [one for one in theirs if one not in mine]
+    trains = any("backward(" in ast.unparse(one) or ".step(" in ast.unparse(one) for one in outer)
+    text = ast.unparse(rest)
+    again = [one for one in program.calls if ast.unparse(one) == text and one.lineno > call.lineno]
+    return trains and not any(any(loop in program.loops(one) for loop in outer) for one in again)

@@ -1,0 +1,120 @@
+"""Where the inputs and targets of a training come from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.origins.asked import Asked, Origin, called, made
+from glassgrad.doctor.reading.origins.chains import REORDERING, Chain
+from glassgrad.doctor.reading.program import LOOPS, Program
+
+_SCALED = frozenset({"held-out inputs of another scale"})
+
+
+def targets(asked: Asked) -> Iterator[Origin]:
+    """Yield where the targets are made."""
+    yield from made("the targets are made", asked.targets())
+
+
+def inputs(asked: Asked) -> Iterator[Origin]:
+    """Yield where the inputs are made."""
+    yield from made("the inputs are made", asked.inputs())
+
+
+def both(asked: Asked) -> Iterator[Origin]:
+    """Yield where the inputs are made, and where the targets."""
+    one, other = ([*made(f"the {what} are made", way)] for what, way in _pairs(asked))
+    if len(one) == 1:
+        yield from (*one, *other[: len(other) == 1])
+
+
+def _pairs(asked: Asked) -> tuple[tuple[str, Chain], tuple[str, Chain]]:
+    return ("inputs", asked.inputs()), ("targets", asked.targets())
+
+
+def apart(asked: Asked) -> Iterator[Origin]:
+    """Yield where the way of the held-out inputs leaves that of the training inputs."""
+    training, held = asked.inputs(), asked.inputs("held")
+    alone = [one.node for one in held.values if one.node.lineno not in training.lines]
+    if alone and training.values:
+        yield Origin("the held-out examples are made", alone[-1].lineno)
+        mine = [one.node for one in training.values if one.node.lineno not in held.lines]
+        if mine and asked.finding.rule in _SCALED:
+            yield Origin("those of the training", mine[-1].lineno)
+
+
+def shifts(asked: Asked) -> Iterator[Origin]:
+    """Yield the lines that cut a stretch of the targets off which begins later."""
+    way = asked.targets()
+    before = [Value(one.node.value, one.frame, one.path) for one in way.ends if isinstance(one.node, ast.Subscript)]
+    for one in (*way.ends, *asked.from_(*before).ends):
+        if _is_shift(one.node):
+            yield Origin("the targets are shifted", one.node.lineno)
+
+
+def _is_shift(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Subscript):
+        return False
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return any(isinstance(one, ast.Slice) and one.lower is not None for one in parts)
+
+
+def reordered(asked: Asked) -> Iterator[Origin]:
+    """Yield the lines that put either inputs or targets, and not both, into another order."""
+    (_, one), (_, other) = _pairs(asked)
+    for what, mine, theirs in (("inputs", one, other), ("targets", other, one)):
+        for value in mine.values:
+            if value.node.lineno not in theirs.lines and _reorders(asked.program, value.node):
+                yield Origin(f"the {what} get another order", value.node.lineno)
+
+
+def _reorders(program: Program, node: ast.expr) -> bool:
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and node.slice.step is not None:
+        return isinstance(node.slice.step, ast.UnaryOp)  # x[::-1]
+    inside = [node.slice] if isinstance(node, ast.Subscript) else [node] if isinstance(node, ast.Call) else []
+    calls = [one.node for part in inside for one in flow(program).ends(part) if isinstance(one.node, ast.Call)]
+    return any(called(program, one) in REORDERING for one in calls)
+
+
+def changed(asked: Asked) -> Iterator[Origin]:
+    """Yield the statements in a loop that make the inputs anew from themselves."""
+    program = asked.program
+    names: dict[str, None] = {}
+    for value in asked.inputs().values:
+        if isinstance(value.node, ast.Name):
+            names[value.node.id] = None
+    for node in program.nodes:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+        )
+        held = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+        mine = held & names.keys()
+        again = isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _reads(node.value, mine))
+        writes = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_")
+        if writes and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            again = isinstance(node.func.value, ast.Name) and node.func.value.id in names
+        looped = any(isinstance(one, LOOPS) for one in program.outward(node))
+        if again and (mine or writes) and looped and isinstance(node, ast.stmt | ast.expr):
+            yield Origin("the inputs are changed", node.lineno)
+
+
+def _reads(node: ast.expr, names: set[str]) -> bool:
+    return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
+
+
+def loaders(asked: Asked) -> Iterator[Origin]:
+    """Yield where the loader of the training is made, and what sorts its examples."""
+    for value in (*asked.inputs().values, *asked.targets().values):
+        node = value.node
+        if isinstance(node, ast.Call) and called(asked.program, node) == "DataLoader":
+            yield Origin("the loader is made", node.lineno)
+        elif isinstance(node, ast.Subscript | ast.Call) and _sorts(asked.program, node):
+            yield Origin("the examples are sorted", node.lineno)
+
+
+def _sorts(program: Program, node: ast.Subscript | ast.Call) -> bool:
+    part = node.slice if isinstance(node, ast.Subscript) else node
+    calls = [one.node for one in flow(program).ends(part) if isinstance(one.node, ast.Call)]
+    return any(called(program, one) in {"argsort", "sort", "sorted", "lexsort", "sort_values"} for one in calls)

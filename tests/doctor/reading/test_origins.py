@@ -1,0 +1,364 @@
+"""Findings of a run name the line that made what they blame, and no line besides."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.reading.origins import traced
+from glassgrad.doctor.reading.origins.blamed import ROLES, lines_of
+from glassgrad.doctor.reading.program import Program
+from glassgrad.doctor.reading.source import Script, parsed
+from glassgrad.doctor.rules import RUN_RULES
+from tests.doctor.reading.case import HEADS, MARK
+from tests.doctor.world import found_in
+
+USE = "  #?"
+"""Ends the line where the run has seen the fault."""
+TRAIN = """
+for step in range(40):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def told(title: str, text: str, what: str = "") -> tuple[Finding, set[int]]:
+    """Return what becomes of a finding at the line of `USE`, and the marked lines."""
+    lines = (HEADS["ours"] + text.lstrip("\n")).splitlines()
+    marked = {at for at, line in enumerate(lines, start=1) if line.endswith(MARK)}
+    use = next(at for at, line in enumerate(lines, start=1) if line.endswith(USE))
+    script = parsed("script.py", "\n".join(line.removesuffix(MARK).removesuffix(USE) for line in lines))
+    assert isinstance(script, Script)
+    seen = Finding(title, "error", what.format(f"script.py:{use}"), "", f"script.py:{use}")
+    (found,) = traced(Program(script.tree), "script.py", [seen])
+    assert use in lines_of(f"{found.where} {found.what}", "script.py")
+    return found, marked | {use}
+
+
+CASES = {
+    "targets from a function, through casts": (
+        "labels alike",
+        """
+def read(path):
+    rows = load(path)
+    return torch.tensor(rows), rows[:, 0] // 10  #!
+x, y = read("a.csv")
+labels = torch.as_tensor(y).long()
+for step in range(3):
+    loss = F.cross_entropy(model(x), labels)  #?
+""",
+    ),
+    "targets of a data set": (
+        "targets unnormalised",
+        """
+class Prices(torch.utils.data.Dataset):
+    def __init__(self, table):
+        self.x, self.y = table[:, :3], 1000 * table[:, 3]  #!
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, k):
+        return self.x[k], self.y[k]
+for x, y in torch.utils.data.DataLoader(Prices(torch.randn(50, 4)), batch_size=5):
+    loss = F.mse_loss(model(x), y)  #?
+""",
+    ),
+    "the target of a difference written out": (
+        "targets unnormalised",
+        """
+model = nn.Linear(3, 1)
+def price(x):
+    return 900 * x.sum(1, keepdim=True)  #!
+x = torch.randn(9, 3)
+y = price(x)
+loss = (model(x) - y).pow(2).mean()  #?
+""",
+    ),
+    "a rate from a settings class": (
+        "learning rate out of the usual",
+        """
+class Settings:
+    width: int = 8
+    lr: float = 30.0  #!
+settings = Settings()
+model = nn.Linear(2, 2)
+optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr)  #?
+""",
+    ),
+    "a rate from the command line": (
+        "learning rate out of the usual",
+        """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=30.0)  #!
+args = parser.parse_args()
+model = nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), args.lr)  #?
+""",
+    ),
+    "a schedule": (
+        "rate decays to nothing",
+        """
+schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)  #!
+for x, y in batches:
+    schedule.step()  #?
+""",
+    ),
+    "weights of classes": (
+        "class weights favour the frequent",
+        """
+def weigh(counts):
+    return counts / counts.sum()  #!
+loss_of = nn.CrossEntropyLoss(weight=weigh(counts))
+loss = loss_of(model(x), y)  #?
+""",
+    ),
+    "a loader": (
+        "data not shuffled",
+        """
+loader = torch.utils.data.DataLoader(data, batch_size=20)  #!
+model = nn.Linear(2, 2)
+for x, y in loader:
+    loss = F.cross_entropy(model(x), y)  #?
+""",
+    ),
+    "outputs bounded by a cosine": (
+        "outputs bounded before cross entropy",
+        """
+def similar(a, b):
+    return F.normalize(a, dim=1) @ F.normalize(b, dim=1).T  #!
+logits = similar(model(x), model(z))
+loss = F.cross_entropy(logits, torch.arange(8))  #?
+""",
+    ),
+    "a step below a condition": (
+        "no step",
+        """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for number, (x, y) in enumerate(batches):
+    F.cross_entropy(model(x), y).backward()  #?
+    if number > 10_000:  #!
+        optimizer.step()  #!
+""",
+    ),
+    "a maximum behind a loss of 0": (
+        "loss is 0",
+        """
+def triplet(near, table, margin=0.5):
+    others = table.clone()
+    others.diagonal().fill_(float("inf"))  #!
+    far = others.max(1).values  #!
+    return (near - far + margin).relu().mean()  #?
+""",
+    ),
+    "a loss cut off by a helper": (
+        "loss detached",
+        """
+model = nn.Linear(2, 2)
+def error(x, y):
+    return torch.tensor(F.cross_entropy(model(x), y).item(), requires_grad=True)  #!
+loss = error(x, y)
+loss.backward()  #?
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_line_that_made_it_is_named(name: str) -> None:
+    found, lines = told(*CASES[name])
+    assert set(lines_of(f"{found.where} {found.what}", "script.py")) == lines
+
+
+def test_a_layer_is_named_where_it_is_made() -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.act = nn.Linear(4, 3), nn.Softmax(dim=1)  #!
+    def forward(self, x):
+        return self.act(self.out(x))  #?
+"""
+    found, lines = told("softmax twice", text, "the output is a probability already (softmax at {})")
+    assert set(lines_of(found.what, "script.py")) == lines
+    assert found.where == f"script.py:{min(lines)}"
+
+
+@pytest.mark.parametrize("title", ["learns less than a probe", "softmax twice"])
+def test_what_the_source_leaves_open_stays_as_it_is(title: str) -> None:
+    found, lines = told(title, "loss = F.cross_entropy(model(x), y)  #?\n", "seen at {}")
+    assert set(lines_of(f"{found.where} {found.what}", "script.py")) == lines
+
+
+def test_three_origins_are_none() -> None:
+    text = """
+def labels(kind):
+    if kind == 1:
+        return one // 10
+    if kind == 2:
+        return two // 10
+    return three // 10
+y = labels(kind)
+loss = F.cross_entropy(model(x), y)  #?
+"""
+    found, lines = told("labels alike", text)
+    assert set(lines_of(f"{found.where} {found.what}", "script.py")) == lines
+
+
+def test_the_table_names_findings_of_runs() -> None:
+    also = {"schedule stepped for each batch", "targets of 0 instead of -1", "schedule goes round"}  # of the reading
+    assert set(ROLES) - also <= {rule.name for rule in RUN_RULES}
+
+
+# --- runs, whose calls tell which of several ways a value came ---
+
+RUNS = {
+    "held-out inputs prepared otherwise": (
+        "held-out inputs of another scale",
+        """
+def rows(n, scale):
+    x = 100 + 40 * torch.randn(n, 6)
+    return ((x - 100) / 40 if scale else x), torch.randint(0, 2, (n,))
+def run(model, data, optimizer=None):
+    x, y = data
+    with torch.set_grad_enabled(optimizer is not None):
+        loss = F.cross_entropy(model(x), y)
+    if optimizer is not None:
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+train = rows(200, True)
+test = rows(100, False)  #!
+model = nn.Linear(6, 2)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for epoch in range(40):
+    run(model, train, optimizer)
+    run(model, test)
+""",
+    ),
+    "the training set validated, by its key": (
+        "validated on training data",
+        """
+x, y = torch.randn(300, 6), torch.randint(0, 2, (300,))
+sets = {
+    "train": (x[:200], y[:200]),
+    "held": (x[:200], y[:200]),  #!
+}
+model = nn.Linear(6, 2)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+def loss_of(name):
+    inputs, labels = sets[name]
+    return F.cross_entropy(model(inputs), labels)
+for epoch in range(60):
+    optimizer.zero_grad()
+    loss_of("train").backward()
+    optimizer.step()
+    if epoch % 10 == 9:
+        with torch.no_grad():
+            loss_of("held")
+""",
+    ),
+    "an optimizer made before all layers change": (
+        "parameters without an optimizer",
+        """
+def optimizer_of(model):
+    return torch.optim.Adam(model.parameters(), lr=0.01)
+model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
+optimizer = optimizer_of(model)  #!
+for name in ("0", "2"):
+    setattr(model, name, nn.Linear(*model[int(name)].weight.shape[::-1]))
+x, y = torch.randn(60, 6), torch.randint(0, 2, (60,))
+"""
+        + TRAIN,
+    ),
+    "a table made by the model": (
+        "broadcast in the loss",
+        """
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias, self.out = nn.Linear(6, 1), nn.Linear(6, 4)
+    def forward(self, x):
+        return self.bias(x) + self.out(x).sum(1)  #!
+model, x = Scores(), torch.randn(50, 6)
+y = x[:, 0] * 2
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+"""
+        + TRAIN.replace("cross_entropy", "mse_loss"),
+    ),
+    "linear layers behind a table of embeddings": (
+        "linear layers in a row",
+        """
+class Net(nn.Module):
+    def __init__(self, act=None):
+        super().__init__()
+        layers = [nn.Embedding(9, 8)]
+        for width in (32, 32, 3):
+            layers.append(nn.Linear(8 if len(layers) == 1 else 32, width))  #!
+            if act is not None:
+                layers.append(act)
+        self.layers = nn.Sequential(*layers)
+    def forward(self, x):
+        return self.layers(x)
+model, x, y = Net(), torch.randint(0, 9, (60,)), torch.randint(0, 3, (60,))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+"""
+        + TRAIN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_names_the_line_that_made_it(name: str, tmp_path: Path) -> None:
+    title, text = RUNS[name]
+    lines = (HEADS["ours"] + text.lstrip("\n")).splitlines()
+    marked = {at for at, line in enumerate(lines, start=1) if line.endswith(MARK)}
+    found = found_in("\n".join(line.removesuffix(MARK) for line in lines) + "\n", tmp_path)
+    (mine,) = [one for one in found if one.rule == title]
+    assert marked & set(lines_of(f"{mine.where} {mine.what}".replace(f"{tmp_path}/", ""), "script.py"))
+
+
+CONTRAST = """
+model = nn.Linear(6, 8)
+x = torch.randn(64, 6)
+z = x + 0.1 * torch.randn(64, 6)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for step in range(60):
+    rows = torch.randperm(64)[:24]
+    a, b = F.normalize(model(x[rows]), dim=1), F.normalize(model(z[rows]), dim=1)
+    near, far = (a * b).sum(1, keepdim=True), a @ F.normalize(model(torch.randn(30, 6)), dim=1).T
+    logits = torch.cat([near, far], dim=1) / 0.1
+    optimizer.zero_grad()
+    F.cross_entropy(logits, torch.zeros(24).long()).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_right_pair_may_always_stand_first(tmp_path: Path) -> None:
+    found = found_in(HEADS["ours"] + CONTRAST, tmp_path)
+    assert not {"labels alike", "data not shuffled"} & {one.rule for one in found}
+
+
+EINSUM = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 6))
+    def forward(self, x):
+        return torch.softmax(input=torch.einsum("nd,kd->nk", x, self.weight), dim=1).clamp(min=1e-6).log()
+model, x, y = Net(), torch.randn(60, 6), torch.randint(0, 3, (60,))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+""" + TRAIN.replace("cross_entropy", "nll_loss")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="about PyTorch's functions")
+@pytest.mark.filterwarnings("ignore")
+def test_a_text_before_the_tensors_does_not_stop_the_run(tmp_path: Path) -> None:
+    found = found_in(HEADS["torch"] + EINSUM, tmp_path)
+    assert "stopped" not in {one.rule for one in found}

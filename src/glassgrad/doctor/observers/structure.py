@@ -150,7 +150,8 @@ class Structure:
         self._output, self._tokens_entered = numbers, None
         if entering is not None:
             self._rows.train(entering)
-            self._alike_rows.look(entering, self._model)
+            alone = not named and sum(hasattr(one, "shape") for one in args) == 1
+            self._alike_rows.look(entering, self._model, alone)
             self._reached.look(library.first_tensor(output), len(entering) if entering.ndim else 0)
             self._drift.look(self._calls.steps, entering)
         self.bad_inputs = entering is not None and entering.dtype.kind == "f" and not np.isfinite(entering.sum())

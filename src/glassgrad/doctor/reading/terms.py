@@ -69,7 +69,10 @@ class _Terms:
                     yield replace(term.turned(sign), added=term.added or around)
             return
         name = {getattr(value.node, "id", getattr(value.node, "attr", ""))} - {""}
-        for one in self._flow.ends(value):
+        ends = list(self._flow.ends(value))
+        if not ends:  # nothing is known of it, and it is a term all the same
+            yield Term((value,), names=frozenset(name))
+        for one in ends:
             for term in self._end(one, depth + 1):
                 yield replace(term, names=term.names | name)
 

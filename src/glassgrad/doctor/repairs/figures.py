@@ -13,7 +13,7 @@ _HIGHER = re.compile(
     re.IGNORECASE,
 )
 _LOWER = re.compile(
-    r"loss|err|\b[rn]?m[sa]e\b|rms|nll|perplex|ppl|bits|\bkl\b|distance|nearest|\b[wc]er\b|wrong|deviation|\boff\b|cost|gap|miss",
+    r"loss|err|\b[rn]?m[sa]e\b|rms|nll|perplex|ppl|bits|\bkl\b|distance|\b[wc]er\b|wrong|deviation|\boff\b|cost|gap|miss",
     re.IGNORECASE,
 )
 _HELD_OUT = re.compile(r"test|\bval(id\w*)?\b|held|eval|new|unseen|\bdev\b|true|clean|sampl", re.IGNORECASE)
@@ -26,7 +26,7 @@ class Figure:
     """A figure of a run.
 
     Attributes:
-        name: as the script prints it; `value`: the last one.
+        name: as the script prints it; `value`: the last one, `first` the first one.
         higher: whether a higher one is better.
         held_out: whether it is about examples that training has not seen.
         own: whether the script prints it; otherwise the doctor measured it.
@@ -37,6 +37,7 @@ class Figure:
     higher: bool
     held_out: bool
     own: bool = True
+    first: float = math.nan
 
     @property
     def of_loss(self) -> bool:
@@ -67,7 +68,8 @@ def figures(printed: str, fits: Mapping[str, float]) -> dict[str, Figure]:
         for name, value in _pairs(line):
             higher, lower = bool(_HIGHER.search(name)), bool(_LOWER.search(name))
             if (higher or lower) and not _BASELINE.search(name):
-                found[name] = Figure(name, value, higher and not lower, bool(_HELD_OUT.search(name)))
+                first = found[name].first if name in found else value
+                found[name] = Figure(name, value, higher and not lower, bool(_HELD_OUT.search(name)), first=first)
     for name, value in fits.items():
         found[name] = Figure(name, value, True, "without gradients" in name, own=False)
     return found
@@ -90,8 +92,8 @@ def _pairs(line: str) -> Iterator[tuple[str, float]]:
 def gain(before: Figure, after: Figure | None) -> float:
     """Return how much better a figure is: 1 and more for a change that counts, 0 for none.
 
-    A share must win a third of what is lacking to 1, and a tenth at least. An error must fall by 40 %, and any other
-    figure must rise by half of itself.
+    A share must win a third of what is lacking to 1, and a tenth at least. An error must fall by 40 %, and by a
+    tenth of its first value. Any other figure must rise by half of itself.
     """
     if after is None or not math.isfinite(after.value):
         return 0.0
@@ -108,7 +110,8 @@ def gain(before: Figure, after: Figure | None) -> float:
         lacking = 1 - before.value
         return min(moved / 0.1, moved / max(lacking / 3, 1e-9))
     if not before.higher and before.value >= 0:
-        return moved / max(0.4 * before.value, 1e-9)
+        fell = moved / max(0.4 * before.value, 1e-9)
+        return min(fell, moved / (0.1 * before.first)) if before.first > before.value else fell
     return moved / max(0.5 * abs(before.value), 0.05)
 
 

@@ -11,6 +11,7 @@ from glassgrad.doctor.repairs.edits import Edit
 from glassgrad.doctor.repairs.zones import Zones
 
 Edits = Iterator[Edit | None]
+_FIXED = (*FUNCTIONS, ast.ClassDef, ast.Return, ast.Break, ast.Continue)
 _PLAIN = ast.Expr | ast.Assign | ast.AugAssign
 _LATER = "right before the loop, behind what replaces parameters"
 _CALLS = frozenset({"step", "zero_grad", "backward"})
@@ -52,7 +53,12 @@ def exchanged(zones: Zones) -> Edits:
     """Exchange neighbours in the body of a training loop."""
     for body in _bodies(zones):
         for one, other in itertools.pairwise(body):
-            if isinstance(one, (*FUNCTIONS, ast.ClassDef)) or zones.is_evaluation(one) or zones.is_evaluation(other):
+            if (
+                isinstance(one, _FIXED)
+                or isinstance(other, _FIXED)
+                or zones.is_evaluation(one)
+                or zones.is_evaluation(other)
+            ):
                 continue
             indent = zones.text.indent(one)
             text = zones.text.moved(one, (other.end_lineno or other.lineno) + 1, zones.text.block(one, indent))

@@ -120,11 +120,14 @@ class Zones:
         return found
 
     def _shows(self, statement: ast.stmt) -> bool:
-        """Tell whether a statement evaluates, shows figures, or stands behind the training loops of its block."""
+        """Tell whether a statement evaluates, makes figures, or stands behind the training loops of its block."""
         if statement in self._evaluations or self.is_evaluation(statement):
             return True
-        ends = max((one.end_lineno or 0 for one in self.loops), default=0)
-        return self.program.function(statement) is None and 0 < ends < statement.lineno
+        around = self.program.function(statement)
+        mine = [one for one in self.loops if self.program.function(one) is around]
+        ends = max((one.end_lineno or 0 for one in mine), default=0)
+        inside = any(one in self.program.outward(statement) for one in mine)
+        return 0 < ends < statement.lineno or (inside and self._is_aside(statement))
 
     def is_shown(self, node: ast.AST) -> bool:
         """Tell whether a node stands in a function that figures are computed with."""

@@ -32,12 +32,15 @@ class Alike:
         self._layout: Layout | None = None
         self._looked = False
 
-    def look(self, inputs: Array, model: Module | None = None) -> None:
-        """Check a batch. The first convolution of `model` defines the axis of the channels."""
+    def look(self, inputs: Array, model: Module | None = None, alone: bool = True) -> None:
+        """Check a batch. The first convolution of `model` defines the axis of the channels.
+
+        Rows are compared only if these inputs are `alone`, because examples may differ in what else the model gets.
+        """
         if not self._looked and model is not None:
             self._looked = True
             self._layout = layout_of(inputs, model)
-        if self._batches >= _MOST or inputs.ndim < 2 or len(inputs) < _LEAST or inputs[0].size < 2:
+        if not alone or self._batches >= _MOST or inputs.ndim < 2 or len(inputs) < _LEAST or inputs[0].size < 2:
             return
         flat = inputs[:_OF_BATCH].reshape(min(len(inputs), _OF_BATCH), -1)[:, :512]
         self._batches += 1

@@ -349,7 +349,7 @@ def _padded_targets(program: Program) -> Iterator[Spot]:
     padded = _pads(program)
     fillers = [argument(one, "padding_value", 2) for one in program.calls_of("pad_sequence")]
     fillers += [argument(one, "padding_value", 2) for one in program.calls_of(".pad_sequence")]
-    if padded is None or any(setting(program, one) == -100 for one in fillers):
+    if padded is None or any(setting(program, one) == -100 for one in fillers) or _writes_filler(program):
         return
     for one in losses(program):
         if one.kind not in {"cross_entropy", "nll_loss"} or one.target is None or not _of_places(program, one.input):
@@ -364,6 +364,15 @@ def _padded_targets(program: Program) -> Iterator[Spot]:
             yield spot(
                 one.call, program.statement(one.call), padded, made.call if made else one.call, text=shown(one.call)
             )
+
+
+def _writes_filler(program: Program) -> bool:
+    """Tell whether the script writes -100 into some targets, as in `labels[labels == pad] = -100`."""
+    writes = (one for one in program.nodes if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Subscript))
+    filled = (
+        one.args[-1] for one in program.calls if getattr(one.func, "attr", "").startswith("masked_fill") and one.args
+    )
+    return any(number(one.value) == -100 for one in writes) or any(number(one) == -100 for one in filled)
 
 
 def _of_places(program: Program, node: ast.expr) -> bool:

@@ -33,6 +33,22 @@ _FAR = "far = -0.5 * (1 + logvar - mean**2 - logvar.exp()).sum(1).mean()"
 
 CASES = (
     Case(
+        "averaged twice",
+        """
+def sgd(params, lr, batch_size):
+    with torch.no_grad():
+        for param in params:
+            param -= lr * param.grad / batch_size  #!
+            param.grad.zero_()
+w, b = torch.randn(4, 1).requires_grad_(), torch.zeros(1, requires_grad=True)
+for X, y in batches:
+    loss = (X @ w + b - y) ** 2 / 2
+    loss.mean().backward()
+    sgd([w, b], 0.03, len(X))
+""",
+        (("loss.mean()", "loss.sum()"),),
+    ),
+    Case(
         "sign of the loss turned",
         """
 actor, critic = nn.Linear(3, 1), nn.Linear(4, 1)

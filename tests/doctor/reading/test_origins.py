@@ -240,6 +240,20 @@ for epoch in range(40):
     run(model, test)
 """,
     ),
+    "inputs that each epoch divides again": (
+        "inputs change from epoch to epoch",
+        """
+x, y = 100 * torch.randn(60, 6), torch.randint(0, 2, (60,))
+model = nn.Linear(6, 2)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for epoch in range(12):
+    x = x / 2  #!
+    for rows in torch.randperm(60).split(20):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+""",
+    ),
     "the training set validated, by its key": (
         "validated on training data",
         """

@@ -31,6 +31,7 @@ _OTHERS = {
     "accumulated without division": "the loss is computed",
     "loss terms of unequal size": "the other term is computed",
     "frozen layers in training mode": "they are put into evaluation mode",
+    "averaged twice": "the mean is taken",
     "average pushed away": "the difference is taken",
     "entropy with the wrong sign": "the term is computed",
     "penalty subtracted": "the term is computed",

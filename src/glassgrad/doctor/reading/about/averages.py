@@ -11,11 +11,13 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import library_name
+from glassgrad.doctor.reading.values import LOSSES, library_name
 
 _FOLLOWER = re.compile(
     r"target|tgt|ema|shadow|avg|average|teacher|moving|momentum_?(enc|model|net)|slow", re.IGNORECASE
 )
+
+_BATCH = re.compile(r"batch_?size|(^|[._])bs$|^len\(", re.IGNORECASE)
 
 
 def is_noise(program: Program, node: ast.expr) -> bool:
@@ -130,6 +132,34 @@ def _difference(program: Program, change: ast.expr) -> ast.BinOp | None:
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
                 return node
     return None
+
+
+@reads("averaged twice")
+def _divided(program: Program) -> Iterator[Spot]:
+    """Find an update that divides the gradient of a mean loss by the size of the batch."""
+    losses = [one.func.value for one in program.calls_of(".backward") if isinstance(one.func, ast.Attribute)]
+    means = [one for one in losses if _is_mean(program, one)]
+    for node in program.nodes if means else ():
+        found = _moved(node)
+        if found is None or found[2] > 0 or not isinstance(node, ast.expr | ast.stmt):
+            continue
+        quotients = [one for one in ast.walk(found[1]) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)]
+        for one in quotients:
+            grads = any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(one.left))
+            if grads and _BATCH.search(ast.unparse(one.right)):
+                yield spot(node, means[0], text=shown(node), size=shown(one.right), mean=shown(means[0]))
+                break
+
+
+def _is_mean(program: Program, value: ast.expr) -> bool:
+    """Tell whether a loss is a mean over the batch: `x.mean()`, or a loss function without another reduction."""
+    one = flow(program).end(value)
+    call = one.node if one is not None else None
+    if not isinstance(call, ast.Call):
+        return False
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "mean":
+        return not call.args and not call.keywords
+    return last(program.names.full(call.func)) in LOSSES.values() and argument(call, "reduction") is None
 
 
 @reads("noise level of a single step")

@@ -79,29 +79,32 @@ def _reorders(program: Program, node: ast.expr) -> bool:
 
 
 def changed(asked: Asked) -> Iterator[Origin]:
-    """Yield the statements in a loop that make the inputs anew from themselves."""
+    """Yield the statements in a loop that compute the inputs from themselves, or write into them."""
     program = asked.program
-    names: dict[str, None] = {}
-    for value in asked.inputs().values:
-        if isinstance(value.node, ast.Name):
-            names[value.node.id] = None
+    held = {(program.scope(one.node), one.node.id) for one in asked.inputs().values if isinstance(one.node, ast.Name)}
     for node in program.nodes:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-        )
-        held = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
-        mine = held & names.keys()
-        again = isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _reads(node.value, mine))
-        writes = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_")
-        if writes and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            again = isinstance(node.func.value, ast.Name) and node.func.value.id in names
-        looped = any(isinstance(one, LOOPS) for one in program.outward(node))
-        if again and (mine or writes) and looped and isinstance(node, ast.stmt | ast.expr):
-            yield Origin("the inputs are changed", node.lineno)
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.Call):
+            name = _renewed(program, node)
+            looped = any(isinstance(one, LOOPS) for one in program.outward(node))
+            if looped and name is not None and (program.scope(name), name.id) in held:
+                yield Origin("the inputs are changed", node.lineno)
 
 
-def _reads(node: ast.expr, names: set[str]) -> bool:
-    return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
+def _renewed(program: Program, node: ast.Assign | ast.AugAssign | ast.Call) -> ast.Name | None:
+    """Return the variable that a statement computes from itself, or that it writes into."""
+    if isinstance(node, ast.Call):
+        method = node.func
+        writes = isinstance(method, ast.Attribute) and method.attr.endswith("_")
+        name = method.value if isinstance(method, ast.Attribute) and writes else None
+        return name if isinstance(name, ast.Name) else None
+    name = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    name = name.value if isinstance(name, ast.Subscript) else name
+    if not isinstance(name, ast.Name) or isinstance(node, ast.AugAssign):
+        return name if isinstance(name, ast.Name) else None
+    bound = program.bindings(program.scope(name), name.id)
+    fresh = any(isinstance(one.statement, ast.For) for one in bound)  # another tensor in each round
+    read = any(isinstance(one, ast.Name) and one.id == name.id for one in ast.walk(node.value))
+    return name if read and not fresh else None
 
 
 def loaders(asked: Asked) -> Iterator[Origin]:

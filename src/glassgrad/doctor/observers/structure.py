@@ -347,7 +347,9 @@ class Structure:
             return
         behind = leaves(loss)
         strays = [one for one in behind if id(one) not in self._mine]
-        names = {id(parameter): name for name, parameter in self._model.named_parameters()} if strays else {}
+        if not strays:
+            return
+        names = {id(parameter): name for name, parameter in self._model.named_parameters()}
         if len(strays) == len(behind) and not any(id(one) in names for one in strays):  # the loss of another model
             return
         held = held_by_optimizers(library.is_torch(loss))

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.chains import chain
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.origins.chains import chain
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import end, layer, library_name, op

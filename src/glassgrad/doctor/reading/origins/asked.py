@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.reading.chains import Chain, chain
 from glassgrad.doctor.reading.flow import Value
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.origins.chains import Chain, chain
 from glassgrad.doctor.reading.origins.places import Places
 from glassgrad.doctor.reading.program import Program
 

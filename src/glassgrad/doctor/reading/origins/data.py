@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.chains import REORDERING, Chain
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, called, made
-from glassgrad.doctor.reading.origins.chains import REORDERING, Chain
 from glassgrad.doctor.reading.program import LOOPS, Program
 
 _SCALED = frozenset({"held-out inputs of another scale"})

@@ -36,9 +36,9 @@ def edits_of(source: str) -> list[Edit]:
     r"""Return the changes of a script, the likely ones first; each result once.
 
     Example:
-        >>> text = "for x, y in data:\\n    loss = model(x).sum()\\n    (-loss).backward()\\n"
+        >>> text = "for x, y in data:\n    loss = model(x).sum()\n    (-loss).backward()\n"
         >>> edits_of(text)[0].new
-        '(loss).backward()'
+        '((loss)).backward()'
     """
     zones = Zones(source)
     found: dict[str, Edit] = {}

@@ -59,7 +59,7 @@ def figures(printed: str, fits: Mapping[str, float]) -> dict[str, Figure]:
     r"""Return the figures of a run: the last ones printed under each name, and the fits of its trainings.
 
     Example:
-        >>> found = figures("epoch 1 loss 0.9 accuracy 0.31\\nepoch 2 loss 0.7 accuracy 0.55", {})
+        >>> found = figures("epoch 1 loss 0.9 accuracy 0.31\nepoch 2 loss 0.7 accuracy 0.55", {})
         >>> found["accuracy"].value, found["accuracy"].higher, "epoch" in found
         (0.55, True, False)
     """

@@ -17,6 +17,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import chdir
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -66,8 +67,7 @@ def judge(aside: bool, number: int, library: str, seconds: float) -> Verdict:
     world, program = importlib.import_module(WORLD), programs(aside)[number]
     if library == "torch":
         importlib.import_module("torch").set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
         try:
             found, named, alarms = world.judged(program, library, Path(folder), seconds)
         except Exception as error:  # noqa: BLE001 - counted and printed

@@ -34,7 +34,8 @@ def finding_of(found: Search, path: str | Path) -> Finding | None:
     if alike:
         told = ", ".join(f"`{_short(one)}` at {name}:{one.edit.line}" for one in alike)
         what += f". As good: {told}"
-    return Finding(TITLE, "warning", what, ADVICE, f"{name}:{best.edit.line}", remedy=best.edit.new)
+    severity = "info" if best.edit.tunes else "warning"  # a better choice is no fault
+    return Finding(TITLE, severity, what, ADVICE, f"{name}:{best.edit.line}", remedy=best.edit.new)
 
 
 def changes(
@@ -67,6 +68,8 @@ def lines(found: Search | None) -> Iterator[str]:
 
 
 def with_repairs(findings: Sequence[Finding], found: Search, path: str | Path) -> tuple[Finding, ...]:
-    """Return findings behind the one of a search, which explains symptoms better than they do themselves."""
+    """Return findings with the one of a search: before symptoms that it may explain, behind them if it is a choice."""
     one = finding_of(found, path)
-    return tuple(findings) if one is None else (one, *findings)
+    if one is None:
+        return tuple(findings)
+    return (*findings, one) if one.severity == "info" else (one, *findings)

@@ -249,8 +249,8 @@ def _siblings(zones: Zones, name: ast.Name) -> list[str]:
     """Return the names of the same scope that are bound to a call of the same function as this one."""
     scope = zones.program.scope(name)
     mine = zones.program.value_of(name)
-    if not isinstance(mine, ast.Call):
-        return []
+    if not isinstance(mine, ast.Call) or "oader" in ast.unparse(mine.func):
+        return []  # training on the examples of validation helps as well
     wanted = ast.dump(mine.func)
     table = zones.program.memo.setdefault("repairs siblings", {})
     assert isinstance(table, dict)

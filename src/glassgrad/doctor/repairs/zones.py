@@ -62,7 +62,6 @@ class Zones:
         """The functions of the script that the training loops call, and those that hold a backward pass."""
         found: set[ast.AST] = set()
         waiting: list[ast.AST] = [*self.loops, *filter(None, map(self.program.function, self.backwards))]
-        waiting += [node for one in self.program.classes.values() if _is_dataset(one.bases) for node in one.node.body]
         while waiting:
             node = waiting.pop()
             for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
@@ -288,7 +287,3 @@ def _updates(node: ast.AST) -> bool:
 
 def _is_super(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and _name(call.func.value) == "super"
-
-
-def _is_dataset(bases: tuple[str, ...]) -> bool:
-    return any(last(one) in {"Dataset", "IterableDataset", "Sampler"} for one in bases)

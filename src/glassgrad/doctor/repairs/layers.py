@@ -35,17 +35,6 @@ def activations(zones: Zones) -> Edits:
         elif name in _LINEAR:
             new = f"{dot}Sequential({text.of(call)}, {dot}LeakyReLU(0.2))"  # the last layer may have to be negative
             yield zones.edit("no activation follows the layer", (call, new), prior=2.5, tunes=True)
-        if (
-            name == "Linear"
-            and len(call.args) == 2
-            and isinstance(call.args[1], ast.Constant)
-            and call.args[1].value == 1
-        ):
-            yield zones.edit(
-                "the layer starts in a bad place",
-                (call, f"{dot}Sequential({text.of(call)}, {dot}Identity())"),
-                prior=0.1,
-            )
 
 
 def words(zones: Zones) -> Edits:

@@ -15,7 +15,6 @@ ADVICE = (
     "Read the line: it is the fault, or the change makes up for one elsewhere. The change was found by trying, so "
     "check that it means what you meant."
 )
-_WIDTH = 100
 
 
 def finding_of(found: Search, path: str | Path) -> Finding | None:

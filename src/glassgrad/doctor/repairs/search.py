@@ -32,6 +32,7 @@ TUNED, FITTED, FALLEN = 2.0, 2.6, 2.3
 """The least gain of a change of a choice that may be sound: two thirds of what a share lacks, nearly all of it if only
 the doctor measured it, nine tenths of an error."""
 _LONGEST, _SLACK, _LOADING, _MOST_FILES = 60.0, 5.0, 60.0, 1000
+_MOST_BYTES = 1 << 29
 SHIFTS = (1,)
 """What is added to the seeds of a script, to see how much its figures vary by themselves."""
 
@@ -111,10 +112,13 @@ class Runner:
     libraries: Sequence[str]
     workers: int
     longest: float = _LONGEST
+    _copy: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="glassgrad-copy-")))
     _free: queue.Queue[_Server] = field(default_factory=queue.Queue)
     _all: list[_Server] = field(default_factory=list)
 
     def __enter__(self) -> Self:
+        for home in dict.fromkeys((Path.cwd(), Path(self.path).resolve().parent)):
+            _taken_along(home, self._copy, shutil.copy2)  # what writes past Python through a link meets the copy
         for _ in range(self.workers):
             self._free.put(self._started())
         return self
@@ -124,6 +128,7 @@ class Runner:
             one.process.terminate()  # it kills the run that it waits for
             one.process.join()
             one.pipe.close()
+        shutil.rmtree(self._copy, ignore_errors=True)
 
     def _started(self) -> _Server:
         context = multiprocessing.get_context("spawn")
@@ -140,8 +145,7 @@ class Runner:
         server = self._free.get()
         folder = tempfile.mkdtemp(prefix="glassgrad-trial-")
         try:
-            for home in dict.fromkeys((Path.cwd(), Path(self.path).resolve().parent)):
-                _linked(home, Path(folder))
+            _taken_along(self._copy, Path(folder), os.symlink)
             mine = tuple(self.arguments), trial.shift, trial.watched, trial.control
             request = Request(trial.text, self.path, folder, *mine, tuple(self.libraries), self.longest)
             answer = self._answered(server, request)
@@ -189,19 +193,20 @@ class Runner:
             raise
 
 
-def _linked(home: Path, folder: Path) -> None:
-    """Link the files of a folder and make its folders, so that a script finds its data; of a large one the first."""
-    waiting, left = [(home, folder)], _MOST_FILES
+def _taken_along(home: Path, folder: Path, take: Callable[[Path, Path], object]) -> None:
+    """Copy or link the files of a folder and make its folders, so that a script finds its data; the first, if many."""
+    waiting, left, room = [(home, folder)], _MOST_FILES, _MOST_BYTES
     while waiting:
         from_, to = waiting.pop(0)
         for one in sorted(from_.iterdir())[:left]:
             left -= 1
-            if one.is_dir() and not one.is_symlink() and not one.name.startswith((".", "__")):
+            if one.is_dir() and not one.name.startswith((".", "__")):
                 (to / one.name).mkdir(exist_ok=True)
                 waiting.append((one, to / one.name))
-            elif not one.is_dir() and not (to / one.name).exists():
-                with contextlib.suppress(OSError):  # a system without links
-                    (to / one.name).symlink_to(one)
+            elif one.is_file() and not (to / one.name).exists() and one.stat().st_size <= room:
+                room -= one.stat().st_size
+                with contextlib.suppress(OSError):  # a file that may not be read, or a system without links
+                    take(one, to / one.name)
 
 
 def search(path: str, arguments: Sequence[str] = (), seconds: float = SECONDS, workers: int | None = None) -> Search:

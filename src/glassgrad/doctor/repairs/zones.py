@@ -65,13 +65,23 @@ class Zones:
         while waiting:
             node = waiting.pop()
             for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
-                name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-                methods = [one.methods.get(name) for one in self.program.classes.values() if not one.is_module]
-                for one in (self.program.functions.get(name), *methods):
-                    if one is not None and one not in found:
-                        found.add(one)
-                        waiting.append(one)
+                new = [one for one in self._called(call) if one not in found]
+                found.update(new)
+                waiting += new
         return found
+
+    def _called(self, call: ast.Call) -> Iterator[Function]:
+        """Yield the functions of the script that a call may run, by its name, without those of modules."""
+        name = _name(call)
+        methods = [one.methods.get(name) for one in self.program.classes.values() if not one.is_module]
+        for function in (self.program.functions.get(name), *methods):
+            owner = self.program.owner(function) if function is not None else None
+            if function is not None and not (owner is not None and owner.is_module):
+                yield function
+
+    def _trains(self, function: ast.AST | None) -> bool:
+        """Tell whether a function holds a backward pass."""
+        return function is not None and any(function in self.program.outward(one) for one in self.backwards)
 
     @cached_property
     def _evaluations(self) -> set[ast.AST]:
@@ -109,13 +119,9 @@ class Zones:
         waiting = [one for one in self.program.nodes if isinstance(one, ast.stmt) and self._shows(one)]
         while waiting:
             for call in (one for one in ast.walk(waiting.pop()) if isinstance(one, ast.Call)):
-                one = self.program.functions.get(_name(call))
-                owner = self.program.owner(one) if one is not None else None
-                if one is None or one in found or (owner is not None and owner.is_module):
-                    continue
-                if not any(one in self.program.outward(other) for other in self.backwards):
-                    found.add(one)
-                    waiting.append(one)
+                new = [one for one in self._called(call) if one not in found and not self._trains(one)]
+                found.update(new)
+                waiting += new
         return found
 
     def _shows(self, statement: ast.stmt) -> bool:
@@ -139,7 +145,7 @@ class Zones:
             function
             for function in self.program.functions.values()
             if self.program.owner(function) is None
-            and not any(function in self.program.outward(one) for one in self.backwards)
+            and not self._trains(function)
             and any(isinstance(one, ast.Call) and _name(one) in _DRAWS for one in ast.walk(function))
         }
 
@@ -170,7 +176,7 @@ class Zones:
     def _is_aside(self, node: ast.AST) -> bool:
         """Tell whether a statement binds names that the loss does not come from, as figures to be shown."""
         statement, inside = self.program.statement(node), self.program.function(node)
-        if inside in self._reached and not any(inside in self.program.outward(one) for one in self.backwards):
+        if inside in self._reached and not self._trains(inside):
             return False  # a function that the loop calls for what it changes
         if isinstance(statement, ast.Assign) and statement not in self._of_loss:
             names = all(isinstance(one, ast.Name) for one in statement.targets)
@@ -221,12 +227,7 @@ class Zones:
                 if known and isinstance(statement, ast.stmt):
                     yield statement
         elif isinstance(node, ast.Call):
-            name = _name(node)
-            methods = [kind.methods.get(name) for kind in self.program.classes.values() if not kind.is_module]
-            for function in (self.program.functions.get(name), *methods):
-                owner = self.program.owner(function) if function is not None else None
-                if function is not None and not (owner and owner.is_module):
-                    yield function
+            yield from self._called(node)
 
     def of_loss(self, node: ast.AST) -> bool:
         """Tell whether a node is part of what the loss is computed with, outside of models."""

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.reading import suspects
 from glassgrad.doctor.reading.beside import joined
 from glassgrad.doctor.repairs.report import TITLE, changes, with_repairs
 from glassgrad.doctor.script import run_script
@@ -41,8 +42,8 @@ def names_cause(program: Program, found: list[Finding], lines: set[int]) -> bool
 
 
 def _names(one: Finding, program: Program) -> bool:
-    if one.rule == TITLE:
-        return True  # a change that helps is judged by its lines
+    if one.rule in {TITLE, suspects.TITLE}:
+        return True  # a change that helps and a line worth a look are judged by their lines
     return one.rule in program.rules and program.says in f"{one.what} {one.advice} {one.remedy}"
 
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from glassgrad.base import provenance
+from glassgrad.doctor.deeper.choice import experiments_for
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.lint import Remark, names, of_file
 from glassgrad.doctor.reading.origins import traced
 from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import words
 from glassgrad.doctor.reading.source import Unreadable, read
+from glassgrad.doctor.reading.suspects import STRONG, worth_a_look
 from glassgrad.doctor.rules import ranked
 from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.doctor.script import Watched
@@ -58,13 +60,9 @@ def reading_of(path: str) -> list[Read]:
     return [] if isinstance(remarks, Unreadable) else [_as_read(one) for one in remarks]
 
 
-def _traced(path: str, watched: Sequence[Watched]) -> list[Watched]:
-    """Return the trainings with the lines that made what their findings blame."""
+def _program(path: str) -> Program | None:
     script = read(path)
-    if isinstance(script, Unreadable):
-        return list(watched)
-    program, file = Program(script.tree), provenance.shorten(path)
-    return [replace(one, findings=traced(program, file, one.findings, one.trails)) for one in watched]
+    return None if isinstance(script, Unreadable) else Program(script.tree)
 
 
 def _as_read(one: Remark) -> Read:
@@ -102,15 +100,28 @@ def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[F
     """Return the trainings of a script, the worst first, and the findings of reading if there was no training.
 
     The findings of reading join those of the worst training, without those that the run has found itself. Causes come
-    first, whether the run or the reading found them.
+    first, whether the run or the reading found them. Lines worth a look join if nothing names a cause.
     """
-    watched = _traced(path, watched)
+    program, file = _program(path), provenance.shorten(path)
+    if program is not None:
+        watched = [replace(one, findings=traced(program, file, one.findings, one.trails)) for one in watched]
     found = [finding for one in watched for finding in one.findings]
     rest = unconfirmed(reading_of(path), found)
     if not watched:
-        return [], list(ranked(rest))
+        return [], _with_suspects(program, file, ranked(rest))
     worst, *others = sorted(watched, key=_severity)
-    return [replace(worst, findings=ranked(_merged(worst.findings, rest))), *others], []
+    merged = ranked(_merged(worst.findings, rest))
+    return [replace(worst, findings=tuple(_with_suspects(program, file, merged))), *others], []
+
+
+def _with_suspects(program: Program | None, file: str, findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings with the lines worth a look behind the first symptom, if no finding names a cause."""
+    if program is None or not experiments_for(findings):
+        return list(findings)
+    symptoms = sum(one.severity != "info" for one in findings)
+    suspects = worth_a_look(program, file, findings, 1 if symptoms else STRONG)
+    first = min(symptoms, 1)
+    return [*findings[:first], *suspects, *findings[first:]]
 
 
 def _merged(found: Sequence[Finding], rest: Sequence[Finding]) -> list[Finding]:

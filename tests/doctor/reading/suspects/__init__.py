@@ -1,0 +1,8 @@
+"""A snippet for every suspect, with its line marked, beside one in which the suspect is silent."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.suspects import data, loops, losses, models, players, sequences
+
+_FILES = (data, loops, losses, models, players, sequences)
+CASES = tuple(case for one in _FILES for case in one.CASES)

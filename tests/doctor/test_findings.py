@@ -36,6 +36,7 @@ OTHERS = (
     "NaN in a step",
     "graph grows",
     "a change helps",
+    "worth a look",
 )
 
 

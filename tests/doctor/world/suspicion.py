@@ -46,7 +46,7 @@ def main() -> None:
             weights[title] = weight
             if title in wanted:
                 print("HEALTHY", name, lines)
-        named += any(faulty & set(lines[:2]) for _, _, lines in found[:MOST])
+        named += any(faulty & set(lines[:1]) for _, _, lines in found[:MOST])
         total += 1
     for title, weight in sorted(weights.items(), key=lambda row: -row[1]):
         print(f"{weight} {hits[title]:4} {misses[title]:4} {healthy[title]:4}  {title}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from glassgrad.doctor.reading.suspects import places
 from glassgrad.doctor.repairs import layers, statements, values
 from glassgrad.doctor.repairs.edits import Edit
 from glassgrad.doctor.repairs.zones import Zones
@@ -30,6 +31,8 @@ CHANGES: tuple[Callable[[Zones], values.Edits], ...] = (
     statements.exchanged,
 )
 """The kinds of changes; a new one is a function of its file that yields edits."""
+PER_WEIGHT = 0.3
+"""How much earlier a change of a line worth a look is tried, for each unit of its weight."""
 
 
 def edits_of(source: str) -> list[Edit]:
@@ -46,4 +49,5 @@ def edits_of(source: str) -> list[Edit]:
         for one in change(zones):
             if one is not None and one.text != source and one.text not in found:
                 found[one.text] = one
-    return sorted(found.values(), key=lambda one: -one.prior)
+    weights = {line: one.words.weight for one, lines, _ in places(zones.program) for line in lines}
+    return sorted(found.values(), key=lambda one: -one.prior - weights.get(one.line, 0) * PER_WEIGHT)

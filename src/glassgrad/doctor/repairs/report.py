@@ -8,6 +8,7 @@ from pathlib import Path
 
 from glassgrad.doctor.deeper.choice import experiments_for
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.reading import suspects
 from glassgrad.doctor.repairs.search import Repair, Search, search
 
 TITLE = "a change helps"
@@ -67,8 +68,13 @@ def lines(found: Search | None) -> Iterator[str]:
 
 
 def with_repairs(findings: Sequence[Finding], found: Search, path: str | Path) -> tuple[Finding, ...]:
-    """Return findings with the one of a search: before symptoms that it may explain, behind them if it is a choice."""
+    """Return findings with the one of a search: before symptoms that it may explain, behind them if it is a choice.
+
+    Lines worth a look follow a change that helps: both say where the cause may stand, and a symptom does not.
+    """
     one = finding_of(found, path)
     if one is None:
         return tuple(findings)
-    return (*findings, one) if one.severity == "info" else (one, *findings)
+    if one.severity == "info":
+        return (*findings, one)
+    return (one, *sorted(findings, key=lambda other: other.rule != suspects.TITLE))

@@ -43,21 +43,19 @@ def places(program: Program) -> list[tuple[Suspect, tuple[int, ...], str]]:
 
 
 def worth_a_look(program: Program, file: str, findings: Sequence[Finding], lightest: int = 1) -> list[Finding]:
-    """Return the heaviest suspects of a script as findings, without those whose line a finding names already.
+    """Return one finding with the heaviest suspects of a script, without those whose line a finding names already.
 
     Args:
         program: the script; `file` is its name in the findings.
         findings: what is known of it.
         lightest: the least weight.
     """
-    told = {
-        int(line) for one in findings for line in re.findall(rf"{re.escape(file)}:(\d+)", f"{one.where} {one.what}")
-    }
-    rows = []
-    for one, (line, *others), what in places(program):
-        if one.words.weight >= lightest and line not in told:
-            also = f" (also at {file}:{others[0]})" if others else ""
-            rows.append(
-                Finding(TITLE, "info", f"{what}{also}", one.words.advice, f"{file}:{line}", remedy=one.words.remedy)
-            )
-    return rows[:MOST]
+    known = f"{re.escape(file)}:(\\d+)"
+    told = {int(line) for one in findings for line in re.findall(known, f"{one.where} {one.what}")}
+    rows = [row for row in places(program) if row[0].words.weight >= lightest and row[1][0] not in told][:MOST]
+    if not rows:
+        return []
+    what = "; ".join(f"{file}:{lines[0]}: {what}" for _, lines, what in rows)
+    advice = " ".join(dict.fromkeys(one.words.advice for one, _, _ in rows))
+    best, lines, _ = rows[0]
+    return [Finding(TITLE, "info", what, advice, f"{file}:{lines[0]}", remedy=best.words.remedy)]

@@ -105,6 +105,26 @@ class Scheduled:
 
 
 @dataclass(frozen=True)
+class Unfit:
+    """A backward pass that does not fit its forward pass.
+
+    Attributes:
+        name: of the function; `where`: the line of its backward pass; `returned`: the line that returns the gradients.
+        operand: the index of the operand whose gradient is wrong, from 0 on.
+        given, wanted: a gradient, and the difference of the outputs for it.
+        at: the element of the operand, if the function works element by element; otherwise None.
+    """
+
+    name: str
+    where: str
+    returned: str
+    operand: int
+    given: float
+    wanted: float
+    at: float | None = None
+
+
+@dataclass(frozen=True)
 class Parts:
     """These facts about a run.
 
@@ -166,6 +186,7 @@ class Parts:
         schedules: the schedules of the optimizers of the model.
         remade: how often the program made an optimizer of the same parameters, and the user's line.
         apart: (the user's line, calls) of forward passes in training mode that no backward pass uses.
+        unfit: functions of the user whose backward pass does not fit their forward pass.
     """
 
     outside: tuple[Outside, ...] = ()
@@ -230,3 +251,4 @@ class Parts:
     schedules: tuple[Scheduled, ...] = ()
     remade: tuple[int, str] = (0, "")
     apart: tuple[str, int] = ("", 0)
+    unfit: tuple[Unfit, ...] = ()

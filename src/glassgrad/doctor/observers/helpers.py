@@ -12,6 +12,7 @@ from typing import Any
 
 from glassgrad.base.provenance import pytorch, resolve, user_frame
 from glassgrad.doctor.library import Module, Optimizer
+from glassgrad.doctor.observers.models import own_functions
 from glassgrad.doctor.observers.models.loads import Load, noted
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
@@ -36,6 +37,7 @@ def listen(listener: Callable[[str], None]) -> None:
         _taken.clear()
         _schedules.clear()
     _listeners.append(listener)
+    own_functions.listen()
     known = {(id(owner), name) for owner, name, _ in _replaced}
     for owner, name, letter in _places():
         if (id(owner), name) not in known:
@@ -48,6 +50,8 @@ def leave(listener: Callable[[str], None]) -> None:
     """Stop calling it."""
     if listener in _listeners:
         _listeners.remove(listener)
+    if not _listeners:
+        own_functions.leave()
     while _replaced and not _listeners:
         setattr(*_replaced.pop())
 

@@ -20,7 +20,7 @@ from glassgrad.doctor.observers.copies import Copies
 from glassgrad.doctor.observers.entering import Alike, Draws, Drift, Effects, Held, Mixing, Modes, of_training
 from glassgrad.doctor.observers.entering.mixing import in_sequence_order
 from glassgrad.doctor.observers.forward_watch import Looker
-from glassgrad.doctor.observers.models import standing
+from glassgrad.doctor.observers.models import own_functions, standing
 from glassgrad.doctor.observers.models.apart import Apart
 from glassgrad.doctor.observers.models.beginnings import gains, slight
 from glassgrad.doctor.observers.models.loads import drawn_anew
@@ -30,7 +30,7 @@ from glassgrad.doctor.observers.reading import Readings
 from glassgrad.doctor.observers.rows import Rows
 from glassgrad.doctor.observers.sampling import Parameters
 from glassgrad.doctor.observers.tokens import Tokens
-from glassgrad.doctor.parts import Outside, Parts, Scheduled, Score
+from glassgrad.doctor.parts import Outside, Parts, Scheduled, Score, Unfit
 from glassgrad.doctor.run import Calls, Setup
 from glassgrad.doctor.scores import score
 from glassgrad.doctor.setup import stochastic
@@ -45,6 +45,8 @@ _ERRORS = library.words(
 
 class Structure:
     """Gathers `Parts` during a run. `calls` are those that the watch counts."""
+
+    _schedules: tuple[Scheduled, ...] = ()
 
     def __init__(self, model: Module, optimizers: tuple[Optimizer, ...], named: Parameters, calls: Calls) -> None:
         self._model, self._optimizers, self._named, self._calls = model, optimizers, named, calls
@@ -79,7 +81,7 @@ class Structure:
         self._whole: Array | None = None
         self._silent, self._looks = True, 0  # whether no loss has shown its targets so far
         self._remade: tuple[int, str] = 0, ""
-        self._schedules: tuple[Scheduled, ...] = ()
+        self._unfit: tuple[Unfit, ...] = ()
         self._gains: tuple[tuple[str, float], ...] = ()
         self._slight: tuple[str, ...] = ()
         self._forwards = 0
@@ -120,6 +122,7 @@ class Structure:
     def disconnect(self) -> None:
         """Stop hearing."""
         self._schedules = tuple(map(_scheduled, helpers.schedules(self._optimizers)))
+        self._unfit = own_functions.unfit(self._model)
         helpers.leave(self._heard)
 
     def _heard(self, letter: str) -> None:
@@ -396,6 +399,7 @@ class Structure:
             anew=self._anew,
             schedules=self._schedules,
             remade=self._remade,
+            unfit=self._unfit,
             apart=self.apart.found(),
         )
 

@@ -110,6 +110,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "held-out inputs of another scale": _VALIDATED,
     "random initial state": _LOSS,
     "backward ignores its gradient": (*_ALL, *_APART),
+    "backward does not fit its forward": (*_ALL, *_APART),
     "average pushed away": _VALIDATED,
     "average follows at once": _VALIDATED,
     "targets shifted twice": (*_LOSS, *_APART),

@@ -1,4 +1,4 @@
-"""Rules about consecutive linear ops without an activation, and about ops along the wrong axis."""
+"""Rules about consecutive linear ops, ops along the wrong axis, and backward passes written by hand."""
 
 from __future__ import annotations
 
@@ -128,6 +128,22 @@ def _width(op: Op, shape: Shape | None = None) -> int:
     """Return the number of units or channels of the result of a layer, or of what enters it."""
     shape = op.shape if shape is None else shape
     return shape[1 if op.name.startswith("conv") and len(shape) > 1 else -1] if shape else 0
+
+
+@error(
+    "backward does not fit its forward",
+    "Derive the backward pass anew, and check it with gradcheck, also for large and negative operands.",
+    "gradcheck(Function.apply, (x.double().requires_grad_(),))",
+)
+def _unfit(run: Run) -> Iterator[Seen]:
+    """Compare the user's own functions with central differences of their forward pass."""
+    for one in run.parts.unfit:
+        place = "" if one.at is None else f" at {one.at:.4g}"
+        what = (
+            f"the backward pass of {one.name} at {one.where} gives (at {one.returned}) a derivative of {one.given:.4g} "
+            f"for operand {one.operand}{place}; differences of the forward pass give {one.wanted:.4g}"
+        )
+        yield Seen(what, one.where, one.given, threshold=one.wanted)
 
 
 RULES = rules_of(globals())

@@ -90,10 +90,14 @@ def _note(kind: Any, apply: Callable[..., Any], args: Args, kwargs: dict[str, An
     known = _functions.setdefault(kind, _Function(kind, apply, library.is_torch(tensors[0]), []))
     arrays = [library.numbers(one) if library.is_tensor(one) else one for one in args]
     wanted = [at for at, one in enumerate(args) if library.is_tensor(one) and one.requires_grad]
-    real = all(isinstance(arrays[at], np.ndarray) and arrays[at].dtype.kind == "f" for at in wanted)
+    real = all(_is_real(arrays[at]) for at in wanted)
     if wanted and real and sum(np.size(one) for one in arrays if isinstance(one, np.ndarray)) <= _NUMBERS:
         copies = tuple(np.array(one) if isinstance(one, np.ndarray) else one for one in arrays)
         known.calls.append((copies, tuple(wanted)))
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
 def unfit(model: Module) -> tuple[Unfit, ...]:
@@ -130,8 +134,8 @@ def _compared(
     and outputs that move in steps (a gradient that passes through a rounding).
     """
     x = np.asarray(args[operand], np.float64)
-    outputs = _outputs(function, args, operand, x)
-    if outputs is None or not np.array_equal(outputs, _outputs(function, args, operand, x)):
+    outputs, again = (_outputs(function, args, operand, x) for _ in range(2))
+    if outputs is None or again is None or not np.array_equal(outputs, again):
         return None  # it draws random numbers, or returns several results
     if outputs.shape == x.shape and np.allclose(outputs, x, rtol=1e-5, atol=1e-7):
         return None
@@ -180,7 +184,7 @@ def _slope(function: _Function, args: Args, operand: int, x: Array, step: Array)
 
 def _tensors(function: _Function, args: Args, operand: int, x: Array) -> Sequence[Any]:
     given = [x if at == operand else one for at, one in enumerate(args)]
-    real = [one.astype(np.float64) if isinstance(one, np.ndarray) and one.dtype.kind == "f" else one for one in given]
+    real = [one.astype(np.float64) if _is_real(one) else one for one in given]
     return [library.tensor_of(one, function.torch) if isinstance(one, np.ndarray) else one for one in real]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.suspects import data, loops, losses, models, players, sequences
+from glassgrad.doctor.reading.suspects import data, figures, items, loops, losses, models, players, scales, sequences
 from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
@@ -19,6 +19,9 @@ SUSPECTS: tuple[Suspect, ...] = (
     *loops.SUSPECTS,
     *losses.SUSPECTS,
     *data.SUSPECTS,
+    *items.SUSPECTS,
+    *scales.SUSPECTS,
+    *figures.SUSPECTS,
     *models.SUSPECTS,
     *sequences.SUSPECTS,
     *players.SUSPECTS,

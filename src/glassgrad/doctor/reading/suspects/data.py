@@ -1,7 +1,388 @@
-"""Suspects about data and figures: loaders, splits, scaling, augmentation, labels, and how results are measured."""
+"""Suspects about loaders, batches, splits, pairs, and copies of data."""
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading.suspects.form import suspects_of
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.program import Program, argument, constant, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.roles import (
+    HELD_OUT,
+    LABELS,
+    TRAIN,
+    are_in_rows,
+    assigned,
+    called,
+    ident,
+    is_drawn,
+    loaders,
+    shuffles,
+    targets_of,
+    training_loops,
+    trains,
+    words_in,
+)
+
+_BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)
+_ORDERS = named("randperm permutation shuffle permuted")
+_APART = named("shuffle permutation train_test_split sample resample choice randperm")
+_GROUPS = re.compile(
+    r"(^|_)(subject|patient|speaker|person|people|writer|user|participant|recording|session)s?(_|$)", re.IGNORECASE
+)
+_CHANGES = re.compile(r"augment|(^|_)aug(s|_|$)|(^|_)(train|training)(_|$)", re.IGNORECASE)
+
+
+# --- order ---
+
+
+@suspects("two orders side by side")
+def _two_orders(program: Program) -> Iterator[Spot]:
+    """Find `zip(a, b)` of loaders that both shuffle."""
+    shuffled = {name for call, name in loaders(program) if constant(argument(call, "shuffle", 2)) is True}
+    for call in program.calls_of("zip"):
+        if sum(ast.unparse(one) in shuffled for one in call.args) > 1:
+            yield spot(call, text=shown(call))
+
+
+@suspects("inputs and labels drawn apart")
+def _drawn_apart(program: Program) -> Iterator[Spot]:
+    """Find two statements in a row that draw an order or a split: one of the inputs, one of the labels."""
+    found: list[tuple[ast.Call, str]] = []
+    for call in program.calls:
+        if called(program, call) in _APART and not {"seed", "random_state", "generator"} & {
+            str(one.arg) for one in call.keywords
+        }:
+            found.append((call, targets_of(program, call) or " ".join(map(ast.unparse, call.args))))
+    for (first, one), (second, other) in itertools.pairwise(found):
+        blocks = [program.parents.get(program.statement(call)) for call in (first, second)]
+        near = blocks[0] is blocks[1] and 0 < second.lineno - first.lineno < 4
+        labelled = [bool(LABELS.search(name)) for name in (one, other)]
+        if (
+            near
+            and one != other
+            and sorted(labelled) == [False, True]
+            and "seed" not in ast.unparse(blocks[0] or second)
+        ):
+            yield spot(second, first, text=shown(second), other=shown(first))
+
+
+@suspects("order drawn and never used")
+def _unused_order(program: Program) -> Iterator[Spot]:
+    """Find `order = randperm(n)` and `rows = order[a:b]` whose name nothing reads."""
+    for target, value, node in assigned(program.tree):
+        drawn = called(program, value) in _ORDERS
+        rows = isinstance(value, ast.Subscript) and re.search(r"perm|order|shuf|indices|idx", ident(value))
+        rows = rows and isinstance(value.slice, ast.Slice) and program.loops(node)
+        if isinstance(target, ast.Name) and (drawn or rows):
+            around = program.function(node) or program.tree
+            uses = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == target.id]
+            if all(isinstance(one.ctx, ast.Store) for one in uses):
+                yield spot(node, text=shown(node), name=target.id)
+
+
+@suspects("batches in a fixed order")
+def _fixed(program: Program) -> Iterator[Spot]:
+    """Find a training on slices `x[i : i + n]`, or on a loader without shuffle, in a script that draws no order."""
+    if shuffles(program):
+        return
+    for loop in training_loops(program):
+        begins = (
+            {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)} if isinstance(loop, ast.For) else ()
+        )
+        slices = [
+            one
+            for one in ast.walk(loop)
+            if isinstance(one, ast.Slice) and one.lower is not None and words_in(one.lower) & set(begins)
+        ]
+        if slices:
+            yield spot(loop, text=shown(loop.iter) if isinstance(loop, ast.For) else "")
+    for call, name in loaders(program):
+        if not HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}") and not _is_ordered(call):
+            yield spot(call, text=shown(call))
+
+
+def _is_ordered(call: ast.Call) -> bool:
+    """Tell whether a loader gets a sampler or options that are not seen here."""
+    return any(one.arg in {None, "sampler", "batch_sampler"} for one in call.keywords)
+
+
+@suspects("classes in a row")
+def _rows_of_classes(program: Program) -> Iterator[Spot]:
+    """Find loaders without shuffle, orders by `arange` and cuts, where the examples lie class after class."""
+    if not are_in_rows(program):
+        return
+    for call, name in loaders(program):
+        shuffle = constant(argument(call, "shuffle", 2))
+        if (
+            not HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}")
+            and shuffle is not True
+            and not _is_ordered(call)
+        ):
+            yield spot(call, text=shown(call))
+    for target, value, node in assigned(program.tree):
+        if called(program, value) in {"arange", "list"} and re.search(r"order|indices|idx|perm", ident(target)):
+            yield spot(node, text=shown(node))
+    if not shuffles(program):
+        yield from (spot(node, text=shown(node)) for node in dict.fromkeys(one[0] for one in _cuts(program)))
+
+
+@suspects("rows of a batch miscounted")
+def _miscounted(program: Program) -> Iterator[Spot]:
+    """Find `x[i : i + n]` where i counts batches, and `x[i * n : ...]` where i counts rows."""
+    for loop in program.nodes:
+        given = loop.iter if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else None
+        if not isinstance(given, ast.Call) or called(program, given) not in {"range", "trange"}:
+            continue
+        steps = len(given.args) == 3
+        batches = len(given.args) == 1 and re.search(r"//|batches|n_steps|num_steps", ast.unparse(given.args[0]))
+        for part in ast.walk(loop):
+            lower = ast.unparse(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
+            name = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else ""
+            upper = part.upper if isinstance(part, ast.Slice) else None
+            sized = upper is not None and _BATCH.search(ast.unparse(upper)) and "*" not in ast.unparse(upper)
+            product = re.fullmatch(rf"{name} \* \w+|\w+ \* {name}", lower)
+            if name and ((batches and lower == name and sized) or (steps and product)):
+                statement = program.statement(part)
+                yield spot(statement, loop, text=shown(part), loop=shown(given))
+                break
+
+
+@suspects("same rows in every step")
+def _same_rows(program: Program) -> Iterator[Spot]:
+    """Find `x[:batch_size]` in a training loop."""
+    for loop in training_loops(program):
+        for part in ast.walk(loop):
+            rows = part.slice.elts[0] if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple) else None
+            rows = part.slice if isinstance(part, ast.Subscript) and rows is None else rows
+            if not isinstance(rows, ast.Slice) or rows.upper is None or not isinstance(part, ast.Subscript):
+                continue
+            first = rows.lower is None or number(rows.lower) == 0
+            drawn = re.search(r"perm|order|idx|indices", ident(part)) or any(
+                ident(target) == ident(part) for target, _, _ in assigned(loop)
+            )
+            if first and not drawn and _BATCH.search(ident(rows.upper)):
+                yield spot(part, text=shown(part))
+
+
+# --- splits ---
+
+
+def _cuts(program: Program) -> list[tuple[ast.Assign, str, str, ast.Slice]]:
+    """Return `train = data[:k]`, `test = data[k:]`: statement, name, the text of the data, slice."""
+    found = []
+    for target, value, node in assigned(program.tree):
+        rows = value.slice if isinstance(value, ast.Subscript) else None
+        rows = rows.elts[0] if isinstance(rows, ast.Tuple) else rows
+        name = ast.unparse(target)
+        if (
+            isinstance(value, ast.Subscript)
+            and isinstance(rows, ast.Slice)
+            and (TRAIN.search(name) or HELD_OUT.search(name))
+        ):
+            found.append((node, name, ast.unparse(value.value), rows))
+    return found
+
+
+@suspects("both parts hold the same rows")
+def _overlap(program: Program) -> Iterator[Spot]:
+    """Find `train = data[:800]` beside `test = data[700:]`, `data[:n]` twice, or cuts at two different numbers."""
+    cuts = _cuts(program)
+    for node, name, base, rows in cuts:
+        others = [one for one in cuts if one[2] == base and one[1] != name and TRAIN.search(one[1])]
+        for other, _, _, theirs in others if not TRAIN.search(name) else ():
+            ends = [
+                ast.unparse(one) if one is not None else ""
+                for one in (rows.lower, rows.upper, theirs.lower, theirs.upper)
+            ]
+            low, high, first, until = ends
+            if (low, high) == (first, until) or (not low and not first) or (not high and not until):
+                yield spot(node, other, text=shown(node), other=shown(other))
+            elif not first and low and not high and low != until and not low.startswith("-"):
+                numbers = number(rows.lower), number(theirs.upper)
+                known = None not in numbers
+                if (known and (numbers[0] or 0) < (numbers[1] or 0)) or (
+                    not known and isinstance(rows.lower, ast.Name) and "+" not in until
+                ):
+                    yield spot(node, other, text=shown(node), other=shown(other))
+    for target, value, node in assigned(program.tree):
+        names = [ast.unparse(target), ast.unparse(value) if isinstance(value, ast.Name | ast.Attribute) else ""]
+        if HELD_OUT.search(names[0]) and TRAIN.search(names[1]) and not TRAIN.search(names[0]):
+            yield spot(node, text=shown(node), other=names[1])
+
+
+@suspects("cut without a shuffle")
+def _cut(program: Program) -> Iterator[Spot]:
+    """Find `train, test = data[:k], data[k:]` in a script that draws no order."""
+    cuts = _cuts(program)
+    held = [one for one in cuts if HELD_OUT.search(one[1])]
+    series = any(
+        re.search(r"series|window|horizon|forecast|look_?back|seq_len|corpus|text", one)
+        for one in words_in(program.tree)
+    )
+    if held and len(cuts) > len(held) and not shuffles(program) and not series:
+        yield from (spot(node, text=shown(node)) for node in dict.fromkeys(one[0] for one in cuts))
+
+
+@suspects("related examples split at random")
+def _related(program: Program) -> Iterator[Spot]:
+    """Find a random split of windows that overlap, or of several examples of a person."""
+    what = "windows that overlap" if _has_windows(program) else ""
+    if not what and any(_GROUPS.search(one) for one in words_in(program.tree)):
+        what = "examples of the same person or recording"
+    if not what or re.search(r"[Gg]roup(Shuffle|K|_k)", ast.dump(program.tree)):
+        return
+    for call in program.calls:
+        name = called(program, call)
+        split = name in {"random_split", "train_test_split"}
+        if (
+            name in {"randperm", "permutation", "shuffle"}
+            and not program.loops(call)
+            and not trains(program, program.statement(call))
+        ):
+            around = program.function(call) or program.tree
+            held = any(HELD_OUT.search(one) for one in words_in(around))
+            split = held and not any(_GROUPS.search(ast.unparse(one)) for one in call.args)
+        if split:
+            yield spot(call, text=shown(call), what=what)
+
+
+def _has_windows(program: Program) -> bool:
+    """Tell whether a script cuts windows `x[i : i + n]` at steps below their length, outside of a training."""
+    for node in program.nodes:
+        if isinstance(node, ast.Slice) and isinstance(node.upper, ast.BinOp) and isinstance(node.lower, ast.Name):
+            loops = program.loops(node)
+            listed = any(isinstance(one, ast.ListComp) for one in program.outward(node))
+            item = getattr(program.function(node), "name", "") == "__getitem__"
+            starts = ast.unparse(node.upper).startswith(node.lower.id)
+            if (
+                starts
+                and (listed or item or loops)
+                and not any(trains(program, one) for one in loops)
+                and not _BATCH.search(ast.unparse(node.upper))
+            ):
+                return True
+    return False
+
+
+@suspects("both parts share the augmentation")
+def _shared(program: Program) -> Iterator[Spot]:
+    """Find `random_split` of a data set that changes its examples at random, and `.dataset.transform = ...`."""
+    for call in program.calls:
+        given = argument(call, "dataset", 0) if called(program, call) == "random_split" else None
+        made = program.value_of(given) if isinstance(given, ast.Name) else given
+        if isinstance(made, ast.Call) and any(_augments(program, one) for one in made.keywords):
+            yield spot(call, made, text=shown(call), made=shown(made))
+    for target, _, node in assigned(program.tree):
+        if re.search(r"\.dataset\.(transforms?|augment\w*|train\w*)$", ast.unparse(target)):
+            yield spot(node, text=shown(node), made=ast.unparse(target))
+
+
+def _augments(program: Program, given: ast.keyword) -> bool:
+    """Tell whether an argument switches an augmentation on: `augment=True`, `transform=train_transform`."""
+    on = constant(given.value) is True and _CHANGES.search(given.arg or "")
+    transform = "transform" in (given.arg or "") and re.search(
+        r"train|aug|random|flip|crop", ast.unparse(given.value), re.IGNORECASE
+    )
+    return bool(on or transform)
+
+
+@suspects("held-out data made like training data")
+def _like_training(program: Program) -> Iterator[Spot]:
+    """Find `val_set = Data(..., augment=True)`, `train=True` and `transform=train_transform`."""
+    for call in program.calls:
+        name = targets_of(program, call)
+        held = HELD_OUT.search(name) and not TRAIN.search(name)
+        given = [one for one in call.keywords if _augments(program, one)]
+        names = [one for one in call.args if re.search(r"train_?(tf|transform|aug)", ident(one))]
+        if held and (given or names) and called(program, call)[:1].isupper():
+            yield spot(call, text=shown(call), given=ast.unparse(given[0].value if given else names[0]))
+
+
+@suspects("two loaders of one data set")
+def _one_set(program: Program) -> Iterator[Spot]:
+    """Find a loader for validation whose data set is that of the loader for training."""
+    made = loaders(program)
+    for call, name in made:
+        data = ast.unparse(given) if (given := argument(call, "dataset", 0)) is not None else ""
+        same = [it for it, _ in made if it is not call and data and ast.unparse(it.args[0] if it.args else it) == data]
+        if (
+            HELD_OUT.search(name)
+            and not HELD_OUT.search(data)
+            and not TRAIN.search(name)
+            and same
+            and not _is_ordered(call)
+        ):
+            yield spot(call, same[0], text=shown(call), data=data)
+
+
+@suspects("same seed for both parts")
+def _same_seed(program: Program) -> Iterator[Spot]:
+    """Find `train = make(1000, seed=0)` beside `test = make(200, seed=0)`."""
+    for name in {called(program, one) for one in program.calls} & {*program.functions, *program.classes}:
+        calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
+        first = next((one for one, target in calls if TRAIN.search(target)), None)
+        for call, target in calls if first is not None else ():
+            seeds = [
+                [ast.unparse(it.value) for it in one.keywords if it.arg in {"seed", "random_state"}]
+                for one in (call, first)
+                if one is not None
+            ]
+            held = HELD_OUT.search(target) and not TRAIN.search(target)
+            if held and seeds[0] and seeds[0] == seeds[1] and constant(call.keywords[-1].value) is not None:
+                yield spot(call, text=shown(call), seed=seeds[0][0])
+
+
+@suspects("another rule behind each part")
+def _other_truth(program: Program) -> Iterator[Spot]:
+    """Find a function that draws true weights or centres itself and makes both the training and the test data."""
+    for name, function in program.functions.items():
+        targets = [targets_of(program, one) for one in program.calls_of(name)]
+        if not any(map(TRAIN.search, targets)) or not any(map(HELD_OUT.search, targets)):
+            continue
+        for target, value, node in assigned(function):
+            truth = re.search(
+                r"^(true_?)?(w|weights?|cent(er|re)s?|means|protos?|prototypes|templates|basis|coef\w*|w_true)$",
+                ident(target),
+            )
+            fresh = not re.search(r"RandomState|default_rng|Generator", ast.unparse(value))
+            if truth and fresh and is_drawn(program, value):
+                yield spot(node, text=shown(node), function=name)
+
+
+# --- samplers ---
+
+
+@suspects("sampler with a weight for each class")
+def _class_weights(program: Program) -> Iterator[Spot]:
+    """Find `WeightedRandomSampler(class_weights, ...)`, whose weights no labels index."""
+    for call in program.calls:
+        given = argument(call, "weights", 0) if called(program, call) == "WeightedRandomSampler" else None
+        if given is None:
+            continue
+        made = program.value_of(given) if isinstance(given, ast.Name) else given
+        text = ast.unparse(made if made is not None else given)
+        indexed = re.search(r"\[|gather|index_select|take", text) or not isinstance(made, ast.expr)
+        inverse = re.search(r"/|\*\* ?-|pow\(|reciprocal|weight", text)
+        if not indexed or (isinstance(given, ast.Name) and re.search(r"class", given.id)):
+            yield spot(call, text=shown(call), what="one weight for each class, where it takes one for each example")
+        elif isinstance(made, ast.Subscript) and re.search(r"count|freq|hist", ident(made)) and not inverse:
+            yield spot(call, text=shown(call), what="the counts themselves, which draw frequent classes more often")
+
+
+@suspects("classes balanced twice")
+def _twice_balanced(program: Program) -> Iterator[Spot]:
+    """Find a sampler with weights beside a loss with weights."""
+    if not any(called(program, one) == "WeightedRandomSampler" for one in program.calls):
+        return
+    for call in program.calls:
+        given = [one for one in call.keywords if one.arg in {"weight", "pos_weight"} and constant(one.value) is None]
+        if given and re.search(r"loss|entropy", called(program, call), re.IGNORECASE):
+            yield spot(call, text=shown(call))
+
 
 SUSPECTS = suspects_of(globals())

@@ -1,0 +1,125 @@
+"""Small views of a script that suspects share: names and their roles, calls, assignments, drawn orders."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.iterations import iterations
+from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant
+from glassgrad.doctor.reading.values import library_name
+
+_ENDING = r"(_|\d|$|set|loader|data|ds|dl|iter)"
+HELD_OUT = re.compile(
+    rf"(^|_|\.)(val|valid|validation|test|testing|eval|dev|held|holdout){_ENDING}|[xy](val|test)$", re.IGNORECASE
+)
+TRAIN = re.compile(rf"(^|_|\.)(train|training|tr|fit){_ENDING}|[xy]train$", re.IGNORECASE)
+LABELS = re.compile(
+    r"label|target|truth|answer|(^|[_.])(y|ys|yb|lbls?|gt|tags?|cls)(_|\d|$|train|test|val)", re.IGNORECASE
+)
+DRAWN = named(
+    "randperm permutation permuted shuffle sample choice choices multinomial RandomSampler SubsetRandomSampler "
+    "WeightedRandomSampler random_split train_test_split KFold StratifiedKFold randint integers"
+)
+"""Calls that draw an order or rows."""
+
+
+def called(program: Program, call: ast.AST) -> str:
+    """Return the last part of the name of a called function or method; empty for other nodes."""
+    if not isinstance(call, ast.Call):
+        return ""
+    return last(program.names.full(call.func)) or ident(call.func)
+
+
+def ident(node: ast.AST | None) -> str:
+    """Return the name of a variable, an attribute, or what an index selects from; empty for other expressions."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def operand(program: Program, call: ast.Call) -> ast.expr | None:
+    """Return the object of a method, or the first argument of a function of a library."""
+    if isinstance(call.func, ast.Attribute) and not program.names.full(call.func):
+        return call.func.value
+    return call.args[0] if call.args else None
+
+
+def assigned(root: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, ast.Assign]]:
+    """Yield the targets of assignments with their values, paired within tuples, and the statements."""
+    for node in ast.walk(root):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            assert isinstance(node, ast.Assign)
+            parts = target.elts if isinstance(target, ast.Tuple) else []
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else []
+            paired = zip(parts, values, strict=True) if parts and len(parts) == len(values) else [(target, node.value)]
+            yield from ((one, value, node) for one, value in paired)
+
+
+def targets_of(program: Program, node: ast.AST) -> str:
+    """Return the text of what the statement around a node assigns to."""
+    statement = program.statement(node)
+    return ", ".join(ast.unparse(one) for one in statement.targets) if isinstance(statement, ast.Assign) else ""
+
+
+def words_in(node: ast.AST) -> set[str]:
+    """Return the variables and attributes that a part of a script reads or sets."""
+    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+
+
+def loaders(program: Program) -> list[tuple[ast.Call, str]]:
+    """Return the loaders of a script, each with the text of what holds it."""
+    calls = [one for one in program.calls if library_name(program, one) == "DataLoader"]
+    return [(one, targets_of(program, one)) for one in calls]
+
+
+def shuffles(program: Program) -> bool:
+    """Tell whether a script draws an order or rows anywhere."""
+    for call in program.calls:
+        if called(program, call) in DRAWN or constant(argument(call, "shuffle")) is True:
+            return True
+    return False
+
+
+def training_loops(program: Program) -> list[Loop]:
+    """Return the loops with a backward pass in them, the innermost ones."""
+    return [one.node for one in iterations(program) if one.is_innermost and isinstance(one.node, LOOPS)]
+
+
+def trains(program: Program, node: ast.AST) -> bool:
+    """Tell whether a part of a script, or a function that it calls, has a backward pass."""
+    return any(one.node is node and one.of("backward") for one in iterations(program)) or "backward" in words_in(node)
+
+
+def is_drawn(program: Program, node: ast.AST) -> bool:
+    """Tell whether an expression draws random numbers."""
+    for one in ast.walk(node):
+        full = program.names.full(one.func) if isinstance(one, ast.Call) else ""
+        name = called(program, one)
+        if full.startswith(("random.", "numpy.random.")) or re.fullmatch(
+            r"(rand|randn|randint|normal|uniform)(_like)?|random|coin", name
+        ):
+            return True
+    return False
+
+
+def are_in_rows(program: Program) -> bool:
+    """Tell whether a script writes its examples class after class."""
+    for node in program.nodes:
+        if called(program, node) in {"repeat", "repeat_interleave", "full"} and LABELS.search(
+            targets_of(program, node)
+        ):
+            return True
+        if isinstance(node, ast.For) and any(
+            LABELS.search(ident(one)) or re.search(r"class|kind|categ", ident(one)) for one in ast.walk(node.target)
+        ):
+            if re.search(r"range|enumerate|classes|kinds|items", ast.unparse(node.iter)) and not trains(program, node):
+                if {"append", "extend"} & words_in(node):
+                    return True
+        text = ast.unparse(node) if called(program, node) in {"cat", "concatenate", "hstack"} else ""
+        if "zeros(" in text and "ones(" in text and LABELS.search(targets_of(program, node)):
+            return True
+    return False

@@ -1,0 +1,454 @@
+"""Suspects about the numbers in examples: scaling, dtypes, augmentation, the axes of pictures."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import Program, constant, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.roles import (
+    HELD_OUT,
+    LABELS,
+    TRAIN,
+    assigned,
+    called,
+    ident,
+    is_drawn,
+    operand,
+    targets_of,
+    training_loops,
+    words_in,
+)
+from glassgrad.doctor.reading.values import ELEMENTWISE, losses
+
+_MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)
+_STD = re.compile(r"(^|_)(std|sd|sigma|stds|stdev)(_|s|$)", re.IGNORECASE)
+_PIXELS = re.compile(r"image|img|pic(ture)?s?(_|$)|photo|frame|pixel", re.IGNORECASE)
+_PLACES = re.compile(r"mask|box|keypoint|landmark|coord|seg|heatmap|(^|_)(cx|cy|points?)(_|$)", re.IGNORECASE)
+_FLIPS = frozenset({"fliplr", "flipud", "flip", "hflip", "vflip", "rot90", "roll", "rotate", "crop", "affine", "warp"})
+_INPUTS = re.compile(r"(^|_)(x|xs|xb|X|inputs?|features?|signals?|images?|data)(_|$)")
+_WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
+
+
+def _own(program: Program, node: ast.AST) -> str:
+    """Return x of `(x - x.mean()) / x.std()` and `(x - x.min()) / ...`, with statistics of x; empty for others."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+        return ""
+    left = node.left
+    if not isinstance(left, ast.BinOp) or not isinstance(left.op, ast.Sub):
+        return ""
+    made = program.value_of(left.right) if isinstance(left.right, ast.Name) else left.right
+    known = isinstance(made, ast.Call) and called(program, made) in {"mean", "min", "amin", "median"}
+    source = operand(program, made) if isinstance(made, ast.Call) and known else None
+    return ast.unparse(left.left) if source is not None and ast.unparse(source) == ast.unparse(left.left) else ""
+
+
+# --- scaling ---
+
+
+@suspects("each part scaled by its own statistics")
+def _own_statistics(program: Program) -> Iterator[Spot]:
+    """Find `(x - x.mean()) / x.std()` in a data set or a function that is used for several parts."""
+    for node in program.nodes:
+        function = program.function(node)
+        if function is None or function.name == "__getitem__" or not _own(program, node):
+            continue
+        owner = program.owner(function)
+        if owner is not None and owner.is_module:
+            continue
+        uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+        targets = " ".join(targets_of(program, one) + " " + ast.unparse(one) for one in uses)
+        if len(uses) > 1 and re.search(r"test|val", targets) and isinstance(node, ast.expr):
+            yield spot(node, text=shown(node), uses=str(len(uses)))
+
+
+@suspects("scaled example by example")
+def _by_example(program: Program) -> Iterator[Spot]:
+    """Find `(x - x.mean()) / x.std()` in `__getitem__` or in the training loop."""
+    loops = {id(node) for loop in training_loops(program) for node in ast.walk(loop)}
+    for node in program.nodes:
+        inside = getattr(program.function(node), "name", "") == "__getitem__" or id(node) in loops
+        if (
+            inside
+            and isinstance(node, ast.expr)
+            and _own(program, node)
+            and not re.search(r"adv|return|reward", shown(node))
+        ):
+            yield spot(node, text=shown(node))
+
+
+@suspects("training data scaled alone")
+def _alone(program: Program) -> Iterator[Spot]:
+    """Find `x_train = (x_train - m) / s` without the same for `x_test`, and a transform that one data set gets."""
+    scaled = [(ast.unparse(one), value, node) for one, value, node in assigned(program.tree) if _scales(program, value)]
+    names = {name for name, _, _ in scaled}
+    for name, value, node in scaled:
+        held = [re.sub("train(ing)?", other, name, flags=re.IGNORECASE) for other in ("test", "val", "valid")]
+        used = [one for one in held if one in words_in(program.tree)]
+        if TRAIN.search(name) and used and not names & set(held) and not re.search(r"\bx_all|" + used[0], shown(value)):
+            other = [one for one, theirs, _ in scaled if one in held or used[0] in words_in(theirs)]
+            if not other:
+                yield spot(node, text=shown(node), other=used[0])
+    for name in program.classes:
+        calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
+        given = [one for one, target in calls if TRAIN.search(target) and any(_is_scaling(it) for it in one.keywords)]
+        for call, target in calls if given else ():
+            if HELD_OUT.search(target) and not any(_is_scaling(one) for one in call.keywords):
+                yield spot(call, given[0], text=shown(given[0]), other=shown(call))
+
+
+def _scales(program: Program, value: ast.expr) -> bool:
+    """Tell whether an expression scales its data: a division by a deviation or by 255, or a fitted scaler."""
+    if isinstance(value, ast.Call):
+        return called(program, value) in {
+            "fit_transform",
+            "transform",
+            "normalize",
+            "standardize",
+            "scale",
+            "normalise",
+        }
+    text = ast.unparse(value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) else ""
+    return bool(re.search(r"std|sigma|sd\b|scale|max|range|^255", text))
+
+
+def _is_scaling(given: ast.keyword) -> bool:
+    text = f"{given.arg} {ast.unparse(given.value)}"
+    return (
+        bool(re.search(r"transform|normali|scal|mean|stat", text, re.IGNORECASE))
+        and constant(given.value) not in {None, False} | set()
+    ) or (
+        bool(re.search(r"transform|normali|scal|mean|stat", str(given.arg)))
+        and not isinstance(given.value, ast.Constant)
+    )
+
+
+@suspects("mean and deviation exchanged")
+def _exchanged(program: Program) -> Iterator[Spot]:
+    """Find `Normalize(std, mean)`, `(x - std) / mean` and `x * mean + std`."""
+    for node in program.nodes:
+        names = ["", ""]
+        if isinstance(node, ast.Call) and called(program, node) in {"Normalize", "normalize"} and len(node.args) >= 2:
+            names = [ident(one) for one in node.args[-2:]]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp):
+            names = [ident(node.left.right) if isinstance(node.left.op, ast.Sub) else "", ident(node.right)]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left, ast.BinOp):
+            names = [ident(node.right), ident(node.left.right) if isinstance(node.left.op, ast.Mult) else ""]
+        if _STD.search(names[0]) and _MEAN.search(names[1]) and isinstance(node, ast.expr):
+            yield spot(node, text=shown(node))
+
+
+@suspects("statistics of another variable")
+def _others(program: Program) -> Iterator[Spot]:
+    """Find `(x - x_mean) / y_std` and `prediction * x_std + x_mean`."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.Add):
+            continue
+        inner, sides = node.left, (ast.Sub if isinstance(node.op, ast.Div) else ast.Mult)
+        if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, sides):
+            continue
+        mean, std = (inner.right, node.right) if isinstance(node.op, ast.Div) else (node.right, inner.right)
+        whose = [_whose(one) for one in (mean, std)]
+        output = isinstance(node.op, ast.Add) and re.search(
+            r"pred|out|y_?hat|forecast|model|net", ast.unparse(inner.left)
+        )
+        apart = all(whose) and whose[0] != whose[1] and re.search(r"std|sd|sigma|scale", ast.unparse(std))
+        if apart or (
+            output and re.fullmatch(r"[xX]|inputs?|features?|data_x|[xX]_train", whose[0]) and whose[0] == whose[1]
+        ):
+            yield spot(node, text=shown(node))
+
+
+def _whose(node: ast.expr) -> str:
+    """Return whose mean or deviation a value is by its name: "x" of `x_mean`, `mean_x`, `x.mean(0)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return ast.unparse(node.func.value) if node.func.attr in {"mean", "std"} else ""
+    found = re.fullmatch(r"(\w+?)_?(mean|mu|std|sd|sigma)|(?:mean|mu|std|sd|sigma)_(\w+)", ident(node))
+    return (found[1] or found[3] or "") if found else ""
+
+
+@suspects("scaler fitted anew")
+def _fitted(program: Program) -> Iterator[Spot]:
+    """Find a scaler that is fitted to one array after another."""
+    calls: dict[str, list[ast.Call]] = {}
+    for name in (".fit_transform", ".fit"):
+        for call in program.calls_of(name):
+            if isinstance(call.func, ast.Attribute) and call.args:
+                calls.setdefault(ast.unparse(call.func.value), []).append(call)
+    for name, found in calls.items():
+        found.sort(key=lambda one: one.lineno)
+        known = re.search(r"scal|norm|encod|vector|pca|(^|_)ss$|(^|_)le$", name, re.IGNORECASE)
+        others = [one for one in found if ast.unparse(one.args[0]) != ast.unparse(found[0].args[0])]
+        if known and not program.loops(found[0]):
+            yield from (spot(one, found[0], text=shown(one), first=shown(found[0])) for one in others)
+
+
+@suspects("divided by 255 twice")
+def _divided(program: Program) -> Iterator[Spot]:
+    """Find a division by 255 where examples are made, and another one, or ToTensor, on their way to the model."""
+    found = [
+        node
+        for node in program.nodes
+        if isinstance(node, ast.BinOp | ast.AugAssign)
+        and isinstance(node.op, ast.Div)
+        and number(node.right if isinstance(node, ast.BinOp) else node.value) == 255
+    ]
+    places = [getattr(program.function(one), "name", "") for one in found]
+    if any(called(program, one) in {"ToTensor", "to_tensor"} for one in program.calls) and found:
+        yield from (spot(one, text=shown(one)) for one in found)
+    elif len(set(places)) > 1:
+        late = [one for one, place in zip(found, places, strict=True) if place in {"forward", ""} or program.loops(one)]
+        yield from (spot(one, text=shown(one)) for one in late or found[1:])
+
+
+@suspects("mask keeps its grey values")
+def _grey(program: Program) -> Iterator[Spot]:
+    """Find a mask that is converted to float without a division, beside an image that is divided by 255."""
+    for function in program.functions.values():
+        text = ast.unparse(function)
+        if not re.search(r"/ 255|\* \(?1(\.0)? / 255", text):
+            continue
+        for target, value, node in assigned(function):
+            mask = re.search(r"mask|seg", ast.unparse(value)) and re.search(
+                r"float|tensor|from_numpy", ast.unparse(value)
+            )
+            if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", ast.unparse(value)):
+                name = ident(target)
+                if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", text):
+                    yield spot(node, text=shown(node))
+
+
+# --- dtypes ---
+
+
+@suspects("numbers cut to integers")
+def _cut(program: Program) -> Iterator[Spot]:
+    """Find inputs, or the targets of a regression, that are converted to integers, and `x // 255`."""
+    regression = {one.kind for one in losses(program)} and {one.kind for one in losses(program)} <= ELEMENTWISE
+    embeds = "Embedding" in words_in(program.tree)
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and number(node.right) in {255, 256}:
+            yield spot(node, text=shown(node))
+        if not isinstance(node, ast.Call):
+            continue
+        name, given = called(program, node), operand(program, node)
+        kind = " ".join(
+            ast.unparse(one) for one in [*node.args, *(it.value for it in node.keywords if it.arg == "dtype")]
+        )
+        whole = name in {"long", "int", "LongTensor", "IntTensor"} or (
+            name in {"astype", "tensor", "as_tensor", "array", "type", "to"} and _WHOLE.search(kind)
+        )
+        text = ident(given) if given is not None else ""
+        target = targets_of(program, node)
+        inputs = _INPUTS.search(text) and not embeds and not LABELS.search(text) and not LABELS.search(target)
+        if whole and "//" not in kind and (inputs or (regression and (LABELS.search(text) or LABELS.search(target)))):
+            yield spot(node, text=shown(node))
+
+
+@suspects("array of integers takes fractions")
+def _fractions(program: Program) -> Iterator[Spot]:
+    """Find `a = np.zeros(n, dtype=int)` and later `a[i] = b / c`."""
+    whole = {}
+    for target, value, node in assigned(program.tree):
+        name = called(program, value)
+        kinds = [ast.unparse(one.value) for one in getattr(value, "keywords", []) if one.arg == "dtype"]
+        like = name in {"zeros_like", "empty_like", "full_like"} and not kinds
+        like = like and LABELS.search(ident(operand(program, value))) if isinstance(value, ast.Call) else False
+        made = (
+            name in {"zeros", "ones", "empty", "full", "zeros_like", "empty_like"} and kinds and _WHOLE.search(kinds[0])
+        )
+        listed = name == "array" and not kinds and re.fullmatch(r"[^.a-z]*\(\[[\d, \[\]-]*\]\)", ast.unparse(value)[8:])
+        if like or made or listed:
+            whole[ast.unparse(target)] = node
+    for target, value, node in assigned(program.tree):
+        held = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ""
+        text = ast.unparse(value)
+        if held in whole and (re.search(r" / |\.mean\(|\.std\(|sqrt|exp\(|\d\.\d", text) or is_drawn(program, value)):
+            if not re.search(r"randint|integers|choice|permutation|argm|//", text) and node.lineno > whole[held].lineno:
+                yield spot(whole[held], node, text=shown(whole[held]), stored=shown(node))
+
+
+@suspects("arithmetic in 8 bits")
+def _bytes(program: Program) -> Iterator[Spot]:
+    """Find a sum, a difference or a product of values that are `uint8`."""
+    small = {
+        ast.unparse(target)
+        for target, value, _ in assigned(program.tree)
+        if re.search(r"uint8\)?$|imread\(|dtype=(np|torch)\.uint8\)$", ast.unparse(value))
+    }
+    for node in program.nodes:
+        left = (
+            ast.unparse(node.left)
+            if isinstance(node, ast.BinOp)
+            else ast.unparse(node.target)
+            if isinstance(node, ast.AugAssign)
+            else ""
+        )
+        right = (
+            (node.right if isinstance(node, ast.BinOp) else node.value)
+            if isinstance(node, ast.BinOp | ast.AugAssign)
+            else None
+        )
+        arithmetic = isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult)
+        whole = right is not None and not re.search(r"\d\.\d|float|astype|/ ", ast.unparse(right))
+        if arithmetic and whole and re.sub(r"\[.*\]$", "", left) in small and isinstance(node, ast.expr | ast.stmt):
+            yield spot(node, text=shown(node))
+
+
+# --- augmentation ---
+
+
+@suspects("random change for each of a pair")
+def _each_of_pair(program: Program) -> Iterator[Spot]:
+    """Find `transform(image), transform(mask)`: two draws."""
+    for function in program.functions.values():
+        calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and one.args]
+        for first in calls:
+            name, given = ast.unparse(first.func), ident(first.args[0])
+            random = re.search(r"transform$|aug|crop|flip|rotat|jitter|warp|distort", name, re.IGNORECASE)
+            random = random and not re.search(
+                r"mask|target|label|val|test|resize|to_tensor|fliplr|np\.|torch\.|TF\.", name
+            )
+            for second in calls if random and not _PLACES.search(given) else ():
+                other = ident(second.args[0])
+                same = ast.unparse(second.func) == name and len(second.args) == len(first.args) == 1
+                if (
+                    same
+                    and other != given
+                    and _PLACES.search(other)
+                    and not first.keywords
+                    and abs(second.lineno - first.lineno) < 6
+                ):
+                    yield spot(second, first, text=shown(second), other=shown(first))
+
+
+@suspects("image moved without its label")
+def _unmoved(program: Program) -> Iterator[Spot]:
+    """Find a flip or a crop of an image in a function whose mask, boxes or points stay where they are."""
+    for function in program.functions.values():
+        places = {one for one in words_in(function) if _PLACES.search(one) and not re.search(r"prob|^self", one)}
+        moved = [row for row in assigned(function) if _moves(program, row[1]) and _PIXELS.search(ident(row[0]))]
+        for _, value, node in moved if places else ():
+            block = program.parents.get(node)
+            around = block if isinstance(block, ast.If) else function
+            sets = {ident(one) for one, _, it in assigned(around) if it is not node and it.lineno > node.lineno - 3}
+            sets |= {ident(one.target) for one in ast.walk(around) if isinstance(one, ast.AugAssign)}
+            if not any(_PLACES.search(one) for one in sets) and not any(_PLACES.search(one) for one in words_in(value)):
+                yield spot(node, text=shown(node), places=sorted(places)[0])
+
+
+def _moves(program: Program, value: ast.expr) -> bool:
+    """Tell whether an expression flips, turns, shifts or crops an array."""
+    names = {called(program, one) for one in ast.walk(value)}
+    return bool(names & _FLIPS) or "::-1" in ast.unparse(value)
+
+
+@suspects("mixed inputs with single labels")
+def _mixed(program: Program) -> Iterator[Spot]:
+    """Find `lam * x + (1 - lam) * x[order]` where nothing takes `y[order]`."""
+    for target, value, node in assigned(program.tree):
+        text = ast.unparse(value)
+        found = re.fullmatch(r"\(?(\w+)\)? \* (\w+) \+ \(1(?:\.0)? - \1\) \* \2(\[(\w+)\]|\.flip\(0\)|\.roll.*)", text)
+        if found is None or LABELS.search(found[2]):
+            continue
+        around = ast.unparse(program.function(node) or program.tree)
+        others = re.findall(rf"(\w+){re.escape(found[3])}", around)
+        if set(others) <= {found[2], ident(target)}:
+            yield spot(node, text=shown(node))
+
+
+@suspects("weights of a mixture exchanged")
+def _weights(program: Program) -> Iterator[Spot]:
+    """Find `lam * loss(out, y[order]) + (1 - lam) * loss(out, y)` beside `lam * x + (1 - lam) * x[order]`."""
+    mixed = re.findall(
+        r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", ast.unparse(program.tree)
+    )
+    orders = {order for _, order in mixed}
+    shuffled = {
+        ident(one)
+        for one, value, _ in assigned(program.tree)
+        if isinstance(value, ast.Subscript) and ident(value.slice) in orders
+    }
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and mixed:
+            found = re.match(
+                r"(\w+) \* .*[,(] ?(\w+)(\[(\w+)\])?\)(\.mean\(\))? \+ \(1(?:\.0)? - \1\) \* ", ast.unparse(node)
+            )
+            if (
+                found
+                and (found[2] in shuffled or found[4] in orders)
+                and re.search(r"loss|crit|entropy|ce", ast.unparse(node))
+            ):
+                yield spot(node, text=shown(node))
+
+
+@suspects("random choice made once")
+def _once(program: Program) -> Iterator[Spot]:
+    """Find `self.flip = random.random() < 0.5` in the constructor of a data set, read in `__getitem__`."""
+    for owner in program.classes.values():
+        item = owner.methods.get("__getitem__")
+        for attribute, bounds in owner.attributes.items() if item is not None else ():
+            value = bounds[0].value
+            drawn = value is not None and re.search(
+                r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$",
+                ast.unparse(value),
+            )
+            if drawn and item is not None and attribute in words_in(item) and isinstance(bounds[0].statement, ast.stmt):
+                yield spot(bounds[0].statement, text=shown(bounds[0].statement))
+
+
+@suspects("mirrored signs")
+def _mirrored(program: Program) -> Iterator[Spot]:
+    """Find flips of examples in a script about digits or letters."""
+    if not re.search(r"digit|mnist|svhn|glyph|letter|emnist|omniglot", " ".join(words_in(program.tree)), re.IGNORECASE):
+        return
+    for call in program.calls:
+        if called(program, call) in {
+            "RandomHorizontalFlip",
+            "RandomVerticalFlip",
+            "fliplr",
+            "flipud",
+            "hflip",
+            "vflip",
+        }:
+            yield spot(call, text=shown(call))
+
+
+# --- pictures ---
+
+_SIZES = re.compile(
+    r"^\(?(w|width), (h|height)(, \w+)?\)? = \w+\.shape|^\(?(h|height), (w|width)\)? = \w+\.size$|"
+    r"cv2\.resize\(\w+, \((h|height|rows), (w|width|cols)\)|(transpose|permute)\(\(?2, 1, 0\)|permute\(0, 3, 2, 1\)"
+)
+
+
+@suspects("height and width exchanged")
+def _sides(program: Program) -> Iterator[Spot]:
+    """Find `w, h = image.shape[:2]`, `h, w = picture.size`, `transpose(2, 1, 0)`."""
+    for node in program.nodes:
+        if isinstance(node, ast.Assign | ast.Return | ast.Expr) and _SIZES.search(ast.unparse(node)):
+            yield spot(node, text=shown(node))
+
+
+@suspects("channels moved by a reshape")
+def _channels(program: Program) -> Iterator[Spot]:
+    """Find `image.reshape(3, h, w)` of an array whose channels may be last."""
+    for name in (".reshape", ".view"):
+        for call in program.calls_of(name):
+            given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
+            sizes = [constant(one) for one in given]
+            named = _PIXELS.search(ident(operand(program, call)) + " " + targets_of(program, call))
+            if (
+                named
+                and len(sizes) in {3, 4}
+                and 3 in sizes[:2]
+                and sizes[-1] != 3
+                and "permute" not in ast.unparse(call)
+            ):
+                yield spot(call, text=shown(call))
+
+
+SUSPECTS = suspects_of(globals())

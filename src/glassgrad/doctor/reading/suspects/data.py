@@ -52,12 +52,12 @@ def _two_orders(program: Program) -> Iterator[Spot]:
 @suspects("inputs and labels drawn apart")
 def _drawn_apart(program: Program) -> Iterator[Spot]:
     """Find two statements in a row that draw an order or a split: one of the inputs, one of the labels."""
-    found: list[tuple[ast.Call, str]] = []
-    for call in program.calls:
-        if called(program, call) in _APART and not {"seed", "random_state", "generator"} & {
-            str(one.arg) for one in call.keywords
-        }:
-            found.append((call, targets_of(program, call) or " ".join(map(ast.unparse, call.args))))
+    seeds = {"seed", "random_state", "generator"}
+    found = [
+        (call, targets_of(program, call) or " ".join(map(ast.unparse, call.args)))
+        for call in program.calls
+        if called(program, call) in _APART and not seeds & {str(one.arg) for one in call.keywords}
+    ]
     for (first, one), (second, other) in itertools.pairwise(found):
         blocks = [program.parents.get(program.statement(call)) for call in (first, second)]
         near = blocks[0] is blocks[1] and 0 < second.lineno - first.lineno < 4
@@ -162,10 +162,13 @@ def _same_rows(program: Program) -> Iterator[Spot]:
             if not isinstance(rows, ast.Slice) or rows.upper is None or not isinstance(part, ast.Subscript):
                 continue
             first = rows.lower is None or number(rows.lower) == 0
-            drawn = re.search(r"perm|order|idx|indices", ident(part)) or any(
-                ident(target) == ident(part) for target, _, _ in assigned(loop)
+            shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
+            drawn = (
+                not ident(part)
+                or re.search(r"perm|order|idx|indices", ident(part))
+                or any(ident(target) == ident(part) for target, _, _ in assigned(loop))
             )
-            if first and not drawn and _BATCH.search(ident(rows.upper)):
+            if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
                 yield spot(part, text=shown(part))
 
 
@@ -182,6 +185,7 @@ def _cuts(program: Program) -> list[tuple[ast.Assign, str, str, ast.Slice]]:
         if (
             isinstance(value, ast.Subscript)
             and isinstance(rows, ast.Slice)
+            and (rows.lower is not None or rows.upper is not None)
             and (TRAIN.search(name) or HELD_OUT.search(name))
         ):
             found.append((node, name, ast.unparse(value.value), rows))

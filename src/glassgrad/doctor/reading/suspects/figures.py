@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -84,7 +85,7 @@ def _zero(program: Program) -> Iterator[Spot]:
 @suspects("class of a single output")
 def _single(program: Program) -> Iterator[Spot]:
     """Find `model(x).argmax(1)` of a model whose last layer has one output."""
-    for name in (".argmax", ".max", ".softmax"):
+    for name in (".argmax", ".max"):
         for call in program.calls_of(name):
             made = end(program, operand(program, call))
             last = made.node if made is not None and made.op == "linear" else None
@@ -172,6 +173,7 @@ def _bare(node: ast.expr) -> ast.expr:
 @suspects("figure divided by another count")
 def _other_count(program: Program) -> Iterator[Spot]:
     """Find a sum over one loader divided by the length of another set, by a batch, or by examples if it adds means."""
+    summed = re.search(r"reduction='sum'|size_average=False|loss = .*\.sum\(", ast.unparse(program.tree))
     for node in program.nodes:
         added = _sums(program, node) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else []
         loop = program.loops(added[0])[0] if added else None
@@ -179,15 +181,16 @@ def _other_count(program: Program) -> Iterator[Spot]:
             continue
         below, over, value = ast.unparse(node.right), ast.unparse(loop.iter), ast.unparse(added[0].value)
         outside = loop not in program.loops(node)
-        another = bool(HELD_OUT.search(over)) != bool(HELD_OUT.search(below)) and bool(TRAIN.search(over)) != bool(
-            TRAIN.search(below)
-        )
+        roles = [
+            [any(map(role.search, words_in(one))) for role in (HELD_OUT, TRAIN)] for one in (loop.iter, node.right)
+        ]
+        another = roles in ([[True, False], [False, True]], [[False, True], [True, False]])
         counts = "==" in value and "sum" in value
-        means = (re.search(r"\.mean\(\)|/ len|loss\.item\(\)$|loss$", value)) and not re.search(r"\*|sum", value)
-        batch = re.fullmatch(
-            r"(\w+\.)?(batch_?size|bs|BATCH(_SIZE)?)|len\((x|y|xb|yb|data|target|labels|inputs|images)\)|\w+\.(size\(0\)|shape\[0\])",
-            below,
-        )
+        means = re.search(r"\.mean\(\)|/ len|loss\.item\(\)$|loss$", value) and not re.search(r"\*|sum", value)
+        means = means and not (summed and value.endswith(("loss", "loss.item()")))
+        drawn = re.fullmatch(r"len\((\w+)\)|(\w+)\.(size\(0\)|shape\[0\])", below)
+        batch = re.fullmatch(r"(\w+\.)?(batch_?size|bs)", below, re.IGNORECASE)
+        batch = batch or (drawn and (drawn[1] or drawn[2]) in words_in(loop.target))
         examples = re.search(r"\.dataset\)|len\(\w*(data|set|_x|x_\w+|X\w*)\)$|n_(train|test|val)|n_samples", below)
         if another and outside:
             yield spot(node, added[0], text=shown(node), what=f"the sum is over {over}")
@@ -201,11 +204,11 @@ def _other_count(program: Program) -> Iterator[Spot]:
 def _whole(program: Program) -> Iterator[Spot]:
     """Find `correct // total`."""
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-            if _COUNTS.search(ident(_bare(node.left))) or re.search(
-                r"(loss|err)\w*(\.item\(\))?$", ast.unparse(node.left)
-            ):
-                yield spot(node, text=shown(node))
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
+            continue
+        error = re.search(r"(loss|err)\w*(\.item\(\))?$", ast.unparse(node.left))
+        if error or _COUNTS.search(ident(_bare(node.left))):
+            yield spot(node, text=shown(node))
 
 
 @suspects("sum goes on over the epochs")
@@ -223,6 +226,8 @@ def _goes_on(program: Program) -> Iterator[Spot]:
         ):
             continue
         name = ident(added[0].target)
+        if not (_FIGURE.search(name) or _COUNTS.search(name) or "total" in name):
+            continue
         sets = [it for target, _, it in assigned(outer) if name in words_in(target)]
         below = ident(_bare(node.right))
         grows = any(isinstance(one, ast.AugAssign) and ident(one.target) == below for one in ast.walk(outer))
@@ -397,6 +402,8 @@ def _roots(program: Program) -> Iterator[Spot]:
             value = node.args[0]
         if value is None or not program.loops(node) or not isinstance(node, ast.expr | ast.stmt):
             continue
+        if re.search(r"psnr|log10|norm", ast.unparse(node)):
+            continue
         text = " ".join([ast.unparse(value), *(ast.unparse(one.node) for one in flow(program).ends(_bare(value)))])
         if re.search(r"sqrt\(.*(mse|loss|crit|mean|err)|(mse|loss|mean|err)\w*.*\*\* 0\.5", text) and not re.search(
             r"std|norm", text
@@ -464,7 +471,7 @@ def _titled(program: Program) -> Iterator[Spot]:
     """Find `print(f"val {train_accuracy}")`, and a pass over the training data whose result is printed as a test."""
     for node in program.nodes:
         parts = node.values if isinstance(node, ast.JoinedStr) else []
-        for text, value in zip(parts, parts[1:], strict=False):
+        for text, value in itertools.pairwise(parts):
             if isinstance(text, ast.Constant) and isinstance(value, ast.FormattedValue):
                 words = re.split(r"[|,;]|\s{2,}", str(text.value))[-1]
                 shows = ast.unparse(value.value)

@@ -29,9 +29,12 @@ _LOST = named(
     "long flip numpy repeat rename normalize"
 )
 _VIEWS = named("asarray from_numpy detach view numpy reshape flatten squeeze unsqueeze as_tensor ravel transpose")
-_EDITS = named("add_ mul_ sub_ div_ fill_ clamp_ zero_ masked_fill_ copy_ normal_ uniform_ index_fill_ shuffle sort")
+_EDITS = named("add_ mul_ sub_ div_ fill_ clamp_ zero_ masked_fill_ copy_ normal_ uniform_ index_fill_")
 _ONES = named("cosine_embedding_loss CosineEmbeddingLoss margin_ranking_loss MarginRankingLoss")
 _ONES |= named("hinge_embedding_loss HingeEmbeddingLoss soft_margin_loss SoftMarginLoss")
+_MADE_NEGATIVE = re.compile(
+    r"2(\.0)? \* \w+.{0,20} - 1|\* 2(\.0)? - 1|, -1(\.0)?[,)\]]|-(torch|np|gg)\.ones|sign\(|-1(\.0)? if|else -1"
+)
 _LISTING = named("listdir glob iterdir scandir rglob iglob walk")
 
 
@@ -103,10 +106,10 @@ def _edits(scope: ast.AST, name: str) -> Iterator[ast.stmt | ast.expr]:
                 yield node
         if isinstance(node, ast.AugAssign) and ident(node.target) == name:
             yield node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _EDITS:
-            given = node.args[0] if node.func.attr == "shuffle" and node.args else node.func.value
-            if isinstance(given, ast.Name) and given.id == name:
-                yield node
+        edit = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        if edit is not None and edit.attr in _EDITS and isinstance(edit.value, ast.Name) and edit.value.id == name:
+            assert isinstance(node, ast.Call)
+            yield node
 
 
 @suspects("stored example changed in place")
@@ -115,9 +118,9 @@ def _changed(program: Program) -> Iterator[Spot]:
     for _, method, index in _items(program):
         for target, value, _ in assigned(method):
             stored = _viewed(program, value)
-            if isinstance(target, ast.Name) and not LABELS.search(target.id) and isinstance(stored, ast.Subscript):
-                if ast.unparse(stored.value).startswith("self.") and index in words_in(stored.slice):
-                    yield from (spot(one, text=shown(one), stored=shown(stored)) for one in _edits(method, target.id))
+            plain = isinstance(target, ast.Name) and not LABELS.search(target.id) and isinstance(stored, ast.Subscript)
+            if plain and re.match(rf"self\..*\b{index}\b", ast.unparse(stored)) and isinstance(target, ast.Name):
+                yield from (spot(one, text=shown(one), stored=shown(stored)) for one in _edits(method, target.id))
     for target, value, node in assigned(program.tree):
         loops = program.loops(node)
         sliced = (
@@ -304,18 +307,13 @@ def _moved(program: Program) -> Iterator[Spot]:
     inside |= {id(node) for one in losses(program) if one.target is not None for node in ast.walk(one.target)}
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) and number(node.right) == 1:
-            if id(node) in inside and LABELS.search(ident(node.left)):
-                yield spot(node, text=shown(node))
+            yield from [spot(node, text=shown(node))] if id(node) in inside and LABELS.search(ident(node.left)) else ()
 
 
 @suspects("negatives coded 0")
 def _coded(program: Program) -> Iterator[Spot]:
     """Find a loss that takes labels 1 and -1, in a script whose labels have no -1."""
-    text = ast.unparse(program.tree)
-    if re.search(
-        r"2(\.0)? \* \w+.{0,20} - 1|\* 2(\.0)? - 1|, -1(\.0)?[,)\]]|[-=(] ?-?(torch|np|gg)\.ones|sign\(|-1(\.0)? if|else -1",
-        text,
-    ):
+    if _MADE_NEGATIVE.search(ast.unparse(program.tree)):
         return
     for call in program.calls:
         if (called(program, call) in _ONES and call.args) or (
@@ -410,11 +408,10 @@ def _unknown(program: Program) -> Iterator[Spot]:
     if not re.search(r"padding_idx=0|pad_sequence|PAD = 0|ignore_index=0|pad['>\"\]]{1,3}: 0", text, re.IGNORECASE):
         return
     for call in program.calls_of(".get"):
-        if len(call.args) == 2 and (
-            constant(call.args[1]) == 0 or re.fullmatch(r"pad\w*", ident(call.args[1]), re.IGNORECASE)
-        ):
-            if re.search(r"vocab|stoi|word|token|ids?$|index|char", ast.unparse(call), re.IGNORECASE):
-                yield spot(call, text=shown(call))
+        other = call.args[1] if len(call.args) == 2 else None
+        padding = constant(other) == 0 or re.fullmatch(r"pad\w*", ident(other), re.IGNORECASE)
+        if padding and re.search(r"vocab|stoi|word|token|ids?$|index|char", ast.unparse(call), re.IGNORECASE):
+            yield spot(call, text=shown(call))
 
 
 @suspects("words written in another case")

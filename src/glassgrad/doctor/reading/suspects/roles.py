@@ -78,10 +78,8 @@ def loaders(program: Program) -> list[tuple[ast.Call, str]]:
 
 def shuffles(program: Program) -> bool:
     """Tell whether a script draws an order or rows anywhere."""
-    for call in program.calls:
-        if called(program, call) in DRAWN or constant(argument(call, "shuffle")) is True:
-            return True
-    return False
+    calls = program.calls
+    return any(called(program, one) in DRAWN or constant(argument(one, "shuffle")) is True for one in calls)
 
 
 def training_loops(program: Program) -> list[Loop]:
@@ -109,17 +107,20 @@ def is_drawn(program: Program, node: ast.AST) -> bool:
 def are_in_rows(program: Program) -> bool:
     """Tell whether a script writes its examples class after class."""
     for node in program.nodes:
-        if called(program, node) in {"repeat", "repeat_interleave", "full"} and LABELS.search(
-            targets_of(program, node)
-        ):
+        name = called(program, node)
+        if name in {"repeat", "repeat_interleave", "full"} and LABELS.search(targets_of(program, node)):
             return True
-        if isinstance(node, ast.For) and any(
-            LABELS.search(ident(one)) or re.search(r"class|kind|categ", ident(one)) for one in ast.walk(node.target)
-        ):
-            if re.search(r"range|enumerate|classes|kinds|items", ast.unparse(node.iter)) and not trains(program, node):
-                if {"append", "extend"} & words_in(node):
-                    return True
-        text = ast.unparse(node) if called(program, node) in {"cat", "concatenate", "hstack"} else ""
+        if isinstance(node, ast.For) and _goes_through_classes(node) and not trains(program, node):
+            return True
+        text = ast.unparse(node) if name in {"cat", "concatenate", "hstack"} else ""
         if "zeros(" in text and "ones(" in text and LABELS.search(targets_of(program, node)):
             return True
     return False
+
+
+def _goes_through_classes(loop: ast.For) -> bool:
+    """Tell whether a loop over classes collects examples."""
+    names = [ident(one) for one in ast.walk(loop.target)]
+    classes = any(LABELS.search(one) or re.search(r"class|kind|categ", one) for one in names)
+    listed = re.search(r"range|enumerate|classes|kinds|items", ast.unparse(loop.iter))
+    return classes and listed is not None and bool({"append", "extend"} & words_in(loop))

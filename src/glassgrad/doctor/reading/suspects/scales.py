@@ -189,19 +189,18 @@ def _fitted(program: Program) -> Iterator[Spot]:
 @suspects("divided by 255 twice")
 def _divided(program: Program) -> Iterator[Spot]:
     """Find a division by 255 where examples are made, and another one, or ToTensor, on their way to the model."""
-    found = [
-        node
-        for node in program.nodes
-        if isinstance(node, ast.BinOp | ast.AugAssign)
-        and isinstance(node.op, ast.Div)
-        and number(node.right if isinstance(node, ast.BinOp) else node.value) == 255
-    ]
-    places = [getattr(program.function(one), "name", "") for one in found]
-    if any(called(program, one) in {"ToTensor", "to_tensor"} for one in program.calls) and found:
-        yield from (spot(one, text=shown(one)) for one in found)
-    elif len(set(places)) > 1:
-        late = [one for one, place in zip(found, places, strict=True) if place in {"forward", ""} or program.loops(one)]
-        yield from (spot(one, text=shown(one)) for one in late or found[1:])
+    early, late = [], []
+    for node in program.nodes:
+        below = node.right if isinstance(node, ast.BinOp) else node.value if isinstance(node, ast.AugAssign) else None
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div) and number(below) == 255:
+            function, owner = program.function(node), program.owner(node)
+            trained = any(node in ast.walk(loop) for loop in training_loops(program))
+            in_model = owner is not None and owner.is_module
+            (late if trained or in_model or getattr(function, "name", "") == "__getitem__" else early).append(node)
+    scaled = any(called(program, one) in {"ToTensor", "to_tensor"} for one in program.calls)
+    places = {getattr(program.function(one), "name", "") for one in late}
+    if late and (early or scaled or ("__getitem__" in places and len(places) > 1)):
+        yield from (spot(one, text=shown(one)) for one in late)
 
 
 @suspects("mask keeps its grey values")
@@ -228,7 +227,7 @@ def _grey(program: Program) -> Iterator[Spot]:
 def _cut(program: Program) -> Iterator[Spot]:
     """Find inputs, or the targets of a regression, that are converted to integers, and `x // 255`."""
     regression = {one.kind for one in losses(program)} and {one.kind for one in losses(program)} <= ELEMENTWISE
-    embeds = "Embedding" in words_in(program.tree)
+    embeds = any(re.search(r"Embedding|token|vocab|block_size", one) for one in words_in(program.tree))
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and number(node.right) in {255, 256}:
             yield spot(node, text=shown(node))
@@ -238,7 +237,8 @@ def _cut(program: Program) -> Iterator[Spot]:
         kind = " ".join(
             ast.unparse(one) for one in [*node.args, *(it.value for it in node.keywords if it.arg == "dtype")]
         )
-        whole = name in {"long", "int", "LongTensor", "IntTensor"} or (
+        plain = isinstance(node.func, ast.Name) and not program.names.full(node.func)
+        whole = (name in {"long", "int", "LongTensor", "IntTensor"} and not plain) or (
             name in {"astype", "tensor", "as_tensor", "array", "type", "to"} and _WHOLE.search(kind)
         )
         text = ident(given) if given is not None else ""
@@ -267,34 +267,24 @@ def _fractions(program: Program) -> Iterator[Spot]:
         held = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ""
         text = ast.unparse(value)
         if held in whole and (re.search(r" / |\.mean\(|\.std\(|sqrt|exp\(|\d\.\d", text) or is_drawn(program, value)):
-            if not re.search(r"randint|integers|choice|permutation|argm|//", text) and node.lineno > whole[held].lineno:
-                yield spot(whole[held], node, text=shown(whole[held]), stored=shown(node))
+            made = whole[held]
+            kept = re.search(r"randint|integers|choice|permutation|argm|//", text) or node.lineno < made.lineno
+            yield from () if kept else [spot(made, node, text=shown(made), stored=shown(node))]
 
 
 @suspects("arithmetic in 8 bits")
 def _bytes(program: Program) -> Iterator[Spot]:
     """Find a sum, a difference or a product of values that are `uint8`."""
-    small = {
-        ast.unparse(target)
-        for target, value, _ in assigned(program.tree)
-        if re.search(r"uint8\)?$|imread\(|dtype=(np|torch)\.uint8\)$", ast.unparse(value))
-    }
+    made = re.compile(r"uint8['\"]?\)$|imread\(")
+    rows = [(program.function(node), ast.unparse(target), value) for target, value, node in assigned(program.tree)]
+    small = {(scope, name) for scope, name, value in rows if made.search(ast.unparse(value))}
+    small -= {(scope, name) for scope, name, value in rows if re.search(r"float|/ 255", ast.unparse(value))}
     for node in program.nodes:
-        left = (
-            ast.unparse(node.left)
-            if isinstance(node, ast.BinOp)
-            else ast.unparse(node.target)
-            if isinstance(node, ast.AugAssign)
-            else ""
-        )
-        right = (
-            (node.right if isinstance(node, ast.BinOp) else node.value)
-            if isinstance(node, ast.BinOp | ast.AugAssign)
-            else None
-        )
-        arithmetic = isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult)
-        whole = right is not None and not re.search(r"\d\.\d|float|astype|/ ", ast.unparse(right))
-        if arithmetic and whole and re.sub(r"\[.*\]$", "", left) in small and isinstance(node, ast.expr | ast.stmt):
+        if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+            continue
+        left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+        whole = not re.search(r"\d\.\d|float|astype|/ ", ast.unparse(right))
+        if whole and (program.function(node), re.sub(r"\[.*\]$", "", ast.unparse(left))) in small:
             yield spot(node, text=shown(node))
 
 
@@ -337,7 +327,7 @@ def _unmoved(program: Program) -> Iterator[Spot]:
             sets = {ident(one) for one, _, it in assigned(around) if it is not node and it.lineno > node.lineno - 3}
             sets |= {ident(one.target) for one in ast.walk(around) if isinstance(one, ast.AugAssign)}
             if not any(_PLACES.search(one) for one in sets) and not any(_PLACES.search(one) for one in words_in(value)):
-                yield spot(node, text=shown(node), places=sorted(places)[0])
+                yield spot(node, text=shown(node), places=min(places))
 
 
 def _moves(program: Program, value: ast.expr) -> bool:

@@ -1,0 +1,188 @@
+"""Suspects about the numbers in examples: scaling, dtypes, augmentation, the axes of pictures."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.case import Case
+
+MIXED = """
+order = torch.randperm(len(x))
+mixed = lam * x + (1 - lam) * x[order]  #!
+loss = criterion(model(mixed), y)
+"""
+CASES = (
+    Case(
+        "each part scaled by its own statistics",
+        """
+def prepared(x):
+    return (x - x.mean(0)) / x.std(0)  #!
+
+
+x_train = prepared(train)
+x_test = prepared(test)
+""",
+        (("x.mean(0)) / x.std(0)", "MEAN) / STD"),),
+    ),
+    Case(
+        "scaled example by example",
+        """
+class Signals:
+    def __getitem__(self, i):
+        x = self.x[i]
+        return (x - x.mean()) / x.std(), self.y[i]  #!
+""",
+        (("x.mean()) / x.std()", "self.mean) / self.std"),),
+    ),
+    Case(
+        "training data scaled alone",
+        """
+mean, std = x_train.mean(0), x_train.std(0)
+x_train = (x_train - mean) / std  #!
+print(model(x_test))
+""",
+        (("print", "x_test = (x_test - mean) / std\nprint"),),
+    ),
+    Case(
+        "mean and deviation exchanged",
+        """
+x = (x - std) / mean  #!
+""",
+        (("(x - std) / mean", "(x - mean) / std"),),
+    ),
+    Case(
+        "statistics of another variable",
+        """
+prices = predictions * x_std + x_mean  #!
+""",
+        (("x_std + x_mean", "y_std + y_mean"),),
+    ),
+    Case(
+        "scaler fitted anew",
+        """
+from sklearn.preprocessing import StandardScaler
+scaler = StandardScaler()
+x = scaler.fit_transform(x)
+y = scaler.fit_transform(y)  #!
+""",
+        (("y = scaler", "y = StandardScaler()"),),
+    ),
+    Case(
+        "divided by 255 twice",
+        """
+images = pictures / 255
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x / 255), y)  #!
+    loss.backward()
+    optimizer.step()
+""",
+        (("model(x / 255)", "model(x)"),),
+    ),
+    Case(
+        "mask keeps its grey values",
+        """
+def prepared(image, mask):
+    image = image.astype(np.float32) / 255
+    mask = mask.astype(np.float32)  #!
+    return image, mask
+""",
+        (("mask.astype(np.float32)", "mask.astype(np.float32) / 255"),),
+    ),
+    Case(
+        "numbers cut to integers",
+        """
+x = torch.tensor(features, dtype=torch.long)  #!
+""",
+        (("torch.long", "torch.float32"),),
+    ),
+    Case(
+        "array of integers takes fractions",
+        """
+shares = np.zeros(9, dtype=int)  #!
+for i in range(9):
+    shares[i] = counts[i] / total
+""",
+        ((", dtype=int", ""),),
+    ),
+    Case(
+        "arithmetic in 8 bits",
+        """
+image = np.asarray(picture, dtype=np.uint8)
+difference = image - background  #!
+""",
+        (("np.uint8", "np.float32"),),
+    ),
+    Case(
+        "random change for each of a pair",
+        """
+class Scans:
+    def __getitem__(self, i):
+        image, mask = self.image[i], self.mask[i]
+        image = self.transform(image)
+        mask = self.transform(mask)  #!
+        return image, mask
+""",
+        (("        mask = self.transform(mask)\n", ""),),
+    ),
+    Case(
+        "image moved without its label",
+        """
+def changed(image, boxes):
+    if np.random.random() < 0.5:
+        image = np.fliplr(image)  #!
+    return image, boxes
+""",
+        (("np.fliplr(image)", "np.fliplr(image)\n        boxes = mirrored(boxes)"),),
+    ),
+    Case(
+        "mixed inputs with single labels",
+        MIXED,
+        (("criterion(model(mixed), y)", "both(model(mixed), y, y[order])"),),
+    ),
+    Case(
+        "weights of a mixture exchanged",
+        """
+x = lam * x + (1 - lam) * x[order]
+out = model(x)
+loss = lam * criterion(out, y[order]) + (1 - lam) * criterion(out, y)  #!
+""",
+        (("y[order]) + (1 - lam) * criterion(out, y)", "y) + (1 - lam) * criterion(out, y[order])"),),
+    ),
+    Case(
+        "random choice made once",
+        """
+import random
+
+
+class Pictures:
+    def __init__(self, x):
+        self.x = x
+        self.flip = random.random() < 0.5  #!
+
+    def __getitem__(self, i):
+        return self.x[i].flip(-1) if self.flip else self.x[i]
+""",
+        (("        self.flip = random.random() < 0.5\n", ""), ("if self.flip", "if random.random() < 0.5")),
+    ),
+    Case(
+        "mirrored signs",
+        """
+def changed(digit):
+    return np.fliplr(digit)  #!
+""",
+        (("digit", "leaf"),),
+    ),
+    Case(
+        "height and width exchanged",
+        """
+w, h = image.shape[:2]  #!
+""",
+        (("w, h", "h, w"),),
+    ),
+    Case(
+        "channels moved by a reshape",
+        """
+image = pixels.reshape(3, 32, 32)  #!
+""",
+        (("pixels.reshape(3, 32, 32)", "pixels.transpose(2, 0, 1)"),),
+    ),
+)

@@ -14,26 +14,6 @@ for epoch in range(9):
 """
 CASES = (
     Case(
-        "two orders side by side",
-        """
-from torch.utils.data import DataLoader
-first = DataLoader(images, batch_size=8, shuffle=True)
-second = DataLoader(images, batch_size=8, shuffle=True)
-for a, b in zip(first, second):  #!
-    print(a, b)
-""",
-        (("second = DataLoader(images, batch_size=8, shuffle=True)", "second = DataLoader(images, batch_size=8)"),),
-    ),
-    Case(
-        "inputs and labels drawn apart",
-        """
-rng = np.random.default_rng(0)
-rng.shuffle(x)
-rng.shuffle(y)  #!
-""",
-        (("rng.shuffle(x)\nrng.shuffle(y)", "order = rng.permutation(len(x))\nx, y = x[order], y[order]"),),
-    ),
-    Case(
         "order drawn and never used",
         """
 for epoch in range(9):

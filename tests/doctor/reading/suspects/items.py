@@ -71,15 +71,6 @@ def mirrored(image):
         (("    np.fliplr", "    image = np.fliplr"),),
     ),
     Case(
-        "one of a pair put in order",
-        """
-order = lengths.argsort()
-x = x[order]  #!
-loss = criterion(x, y)
-""",
-        (("x = x[order]", "x = x[order]\ny = y[order]"),),
-    ),
-    Case(
         "classes numbered by chance",
         """
 import os

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from tests.doctor.reading.case import Case
 
-MIXED = """
-order = torch.randperm(len(x))
-mixed = lam * x + (1 - lam) * x[order]  #!
-loss = criterion(model(mixed), y)
-"""
 CASES = (
     Case(
         "each part scaled by its own statistics",
@@ -110,42 +105,6 @@ image = np.asarray(picture, dtype=np.uint8)
 difference = image - background  #!
 """,
         (("np.uint8", "np.float32"),),
-    ),
-    Case(
-        "random change for each of a pair",
-        """
-class Scans:
-    def __getitem__(self, i):
-        image, mask = self.image[i], self.mask[i]
-        image = self.transform(image)
-        mask = self.transform(mask)  #!
-        return image, mask
-""",
-        (("        mask = self.transform(mask)\n", ""),),
-    ),
-    Case(
-        "image moved without its label",
-        """
-def changed(image, boxes):
-    if np.random.random() < 0.5:
-        image = np.fliplr(image)  #!
-    return image, boxes
-""",
-        (("np.fliplr(image)", "np.fliplr(image)\n        boxes = mirrored(boxes)"),),
-    ),
-    Case(
-        "mixed inputs with single labels",
-        MIXED,
-        (("criterion(model(mixed), y)", "both(model(mixed), y, y[order])"),),
-    ),
-    Case(
-        "weights of a mixture exchanged",
-        """
-x = lam * x + (1 - lam) * x[order]
-out = model(x)
-loss = lam * criterion(out, y[order]) + (1 - lam) * criterion(out, y)  #!
-""",
-        (("y[order]) + (1 - lam) * criterion(out, y)", "y) + (1 - lam) * criterion(out, y[order])"),),
     ),
     Case(
         "random choice made once",

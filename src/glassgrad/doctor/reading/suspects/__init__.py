@@ -11,7 +11,18 @@ from collections.abc import Sequence
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.suspects import data, figures, items, loops, losses, models, players, scales, sequences
+from glassgrad.doctor.reading.suspects import (
+    data,
+    figures,
+    items,
+    loops,
+    losses,
+    models,
+    pairs,
+    players,
+    scales,
+    sequences,
+)
 from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
@@ -19,6 +30,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     *loops.SUSPECTS,
     *losses.SUSPECTS,
     *data.SUSPECTS,
+    *pairs.SUSPECTS,
     *items.SUSPECTS,
     *scales.SUSPECTS,
     *figures.SUSPECTS,

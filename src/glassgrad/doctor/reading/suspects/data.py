@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import re
 from collections.abc import Iterator
 
@@ -13,7 +12,6 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.roles import (
     HELD_OUT,
-    LABELS,
     TRAIN,
     are_in_rows,
     assigned,
@@ -38,37 +36,6 @@ _CHANGES = re.compile(r"augment|(^|_)aug(s|_|$)|(^|_)(train|training)(_|$)", re.
 
 
 # --- order ---
-
-
-@suspects("two orders side by side")
-def _two_orders(program: Program) -> Iterator[Spot]:
-    """Find `zip(a, b)` of loaders that both shuffle."""
-    shuffled = {name for call, name in loaders(program) if constant(argument(call, "shuffle", 2)) is True}
-    for call in program.calls_of("zip"):
-        if sum(ast.unparse(one) in shuffled for one in call.args) > 1:
-            yield spot(call, text=shown(call))
-
-
-@suspects("inputs and labels drawn apart")
-def _drawn_apart(program: Program) -> Iterator[Spot]:
-    """Find two statements in a row that draw an order or a split: one of the inputs, one of the labels."""
-    seeds = {"seed", "random_state", "generator"}
-    found = [
-        (call, targets_of(program, call) or " ".join(map(ast.unparse, call.args)))
-        for call in program.calls
-        if called(program, call) in _APART and not seeds & {str(one.arg) for one in call.keywords}
-    ]
-    for (first, one), (second, other) in itertools.pairwise(found):
-        blocks = [program.parents.get(program.statement(call)) for call in (first, second)]
-        near = blocks[0] is blocks[1] and 0 < second.lineno - first.lineno < 4
-        labelled = [bool(LABELS.search(name)) for name in (one, other)]
-        if (
-            near
-            and one != other
-            and sorted(labelled) == [False, True]
-            and "seed" not in ast.unparse(blocks[0] or second)
-        ):
-            yield spot(second, first, text=shown(second), other=shown(first))
 
 
 @suspects("order drawn and never used")

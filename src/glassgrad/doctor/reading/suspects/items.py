@@ -223,42 +223,6 @@ def _lost(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call))
 
 
-@suspects("one of a pair put in order")
-def _one_ordered(program: Program) -> Iterator[Spot]:
-    """Find `x = x[order]` or `x = sorted(x)` whose partner keeps its order."""
-    for target, value, node in assigned(program.tree):
-        if not isinstance(target, ast.Name) or (
-            program.function(node) and getattr(program.function(node), "name", "") == "forward"
-        ):
-            continue
-        order = value.slice if isinstance(value, ast.Subscript) and ident(value) == target.id else None
-        reordered = isinstance(order, ast.Name) and re.search(r"order|perm|sort|shuf", order.id)
-        reordered = reordered or (isinstance(order, ast.Slice) and constant(order.step) == -1)
-        sorted_so = (
-            called(program, value) in {"sorted", "flip", "roll", "flipud"}
-            and ident(operand(program, value)) == target.id
-            if isinstance(value, ast.Call)
-            else False
-        )
-        partner = _partner(program, node, target.id) if reordered or sorted_so else ""
-        if partner:
-            yield spot(node, text=shown(node), partner=partner)
-
-
-def _partner(program: Program, node: ast.stmt, name: str) -> str:
-    """Return the variable that goes with another into a call or a result, one of both labels, and is not set after."""
-    around = program.function(node) or program.tree
-    for one in ast.walk(around):
-        listed = one.elts if isinstance(one, ast.Tuple) else one.args if isinstance(one, ast.Call) else []
-        names = [it.id for it in listed if isinstance(it, ast.Name)]
-        if name in names and len(names) == 2 and getattr(one, "lineno", 0) > node.lineno:
-            other = names[1 - names.index(name)]
-            moved = any(abs(it.lineno - node.lineno) < 4 for it in _sets(around, other))
-            if bool(LABELS.search(name)) != bool(LABELS.search(other)) and not moved:
-                return other
-    return ""
-
-
 # --- labels ---
 
 

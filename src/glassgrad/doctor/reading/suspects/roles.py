@@ -11,17 +11,18 @@ from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant
 from glassgrad.doctor.reading.values import library_name
 
-_ENDING = r"(_|\d|$|set|loader|data|ds|dl|iter)"
+_ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part|x|y)"
 HELD_OUT = re.compile(
-    rf"(^|_|\.)(val|valid|validation|test|testing|eval|dev|held|holdout){_ENDING}|[xy](val|test)$", re.IGNORECASE
+    rf"(?<![a-z0-9])(val|valid|validation|test|testing|eval|dev|held|holdout|te|va){_ENDING}|\b[xy](val|test|te)\b",
+    re.IGNORECASE,
 )
-TRAIN = re.compile(rf"(^|_|\.)(train|training|tr|fit){_ENDING}|[xy]train$", re.IGNORECASE)
+TRAIN = re.compile(rf"(?<![a-z0-9])(train|training|tr){_ENDING}|\b[xy](train|tr)\b", re.IGNORECASE)
 LABELS = re.compile(
     r"label|target|truth|answer|(^|[_.])(y|ys|yb|lbls?|gt|tags?|cls)(_|\d|$|train|test|val)", re.IGNORECASE
 )
 DRAWN = named(
     "randperm permutation permuted shuffle sample choice choices multinomial RandomSampler SubsetRandomSampler "
-    "WeightedRandomSampler random_split train_test_split KFold StratifiedKFold randint integers"
+    "WeightedRandomSampler random_split train_test_split KFold StratifiedKFold"
 )
 """Calls that draw an order or rows."""
 
@@ -71,15 +72,30 @@ def words_in(node: ast.AST) -> set[str]:
 
 
 def loaders(program: Program) -> list[tuple[ast.Call, str]]:
-    """Return the loaders of a script, each with the text of what holds it."""
-    calls = [one for one in program.calls if library_name(program, one) == "DataLoader"]
-    return [(one, targets_of(program, one)) for one in calls]
+    """Return the loaders of a script, each with the text of what holds it, or its key in a dictionary."""
+    found = []
+    for call in program.calls:
+        if library_name(program, call) == "DataLoader":
+            outer = program.parents.get(call)
+            pairs = zip(outer.keys, outer.values, strict=True) if isinstance(outer, ast.Dict) else ()
+            keys = [str(constant(key)) for key, value in pairs if value is call]
+            found.append((call, keys[0] if keys else targets_of(program, call)))
+    return found
 
 
 def shuffles(program: Program) -> bool:
     """Tell whether a script draws an order or rows anywhere."""
     calls = program.calls
     return any(called(program, one) in DRAWN or constant(argument(one, "shuffle")) is True for one in calls)
+
+
+def shuffles_first(program: Program) -> bool:
+    """Tell whether a script draws an order or rows outside of loaders and of the training."""
+    drawn = [one for one in program.calls if called(program, one) in DRAWN and "Sampler" not in called(program, one)]
+    inside = {
+        id(one) for loop in program.nodes if isinstance(loop, LOOPS) and trains(program, loop) for one in ast.walk(loop)
+    }
+    return any(id(one) not in inside for one in drawn)
 
 
 def training_loops(program: Program) -> list[Loop]:

@@ -27,8 +27,6 @@ from glassgrad.doctor.reading.values import ELEMENTWISE, losses
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)
 _STD = re.compile(r"(^|_)(std|sd|sigma|stds|stdev)(_|s|$)", re.IGNORECASE)
 _PIXELS = re.compile(r"image|img|pic(ture)?s?(_|$)|photo|frame|pixel", re.IGNORECASE)
-_PLACES = re.compile(r"mask|box|keypoint|landmark|coord|seg|heatmap|(^|_)(cx|cy|points?)(_|$)", re.IGNORECASE)
-_FLIPS = frozenset({"fliplr", "flipud", "flip", "hflip", "vflip", "rot90", "roll", "rotate", "crop", "affine", "warp"})
 _INPUTS = re.compile(r"(^|_)(x|xs|xb|X|inputs?|features?|signals?|images?|data)(_|$)")
 _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
@@ -289,90 +287,6 @@ def _bytes(program: Program) -> Iterator[Spot]:
 
 
 # --- augmentation ---
-
-
-@suspects("random change for each of a pair")
-def _each_of_pair(program: Program) -> Iterator[Spot]:
-    """Find `transform(image), transform(mask)`: two draws."""
-    for function in program.functions.values():
-        calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and one.args]
-        for first in calls:
-            name, given = ast.unparse(first.func), ident(first.args[0])
-            random = re.search(r"transform$|aug|crop|flip|rotat|jitter|warp|distort", name, re.IGNORECASE)
-            random = random and not re.search(
-                r"mask|target|label|val|test|resize|to_tensor|fliplr|np\.|torch\.|TF\.", name
-            )
-            for second in calls if random and not _PLACES.search(given) else ():
-                other = ident(second.args[0])
-                same = ast.unparse(second.func) == name and len(second.args) == len(first.args) == 1
-                if (
-                    same
-                    and other != given
-                    and _PLACES.search(other)
-                    and not first.keywords
-                    and abs(second.lineno - first.lineno) < 6
-                ):
-                    yield spot(second, first, text=shown(second), other=shown(first))
-
-
-@suspects("image moved without its label")
-def _unmoved(program: Program) -> Iterator[Spot]:
-    """Find a flip or a crop of an image in a function whose mask, boxes or points stay where they are."""
-    for function in program.functions.values():
-        places = {one for one in words_in(function) if _PLACES.search(one) and not re.search(r"prob|^self", one)}
-        moved = [row for row in assigned(function) if _moves(program, row[1]) and _PIXELS.search(ident(row[0]))]
-        for _, value, node in moved if places else ():
-            block = program.parents.get(node)
-            around = block if isinstance(block, ast.If) else function
-            sets = {ident(one) for one, _, it in assigned(around) if it is not node and it.lineno > node.lineno - 3}
-            sets |= {ident(one.target) for one in ast.walk(around) if isinstance(one, ast.AugAssign)}
-            if not any(_PLACES.search(one) for one in sets) and not any(_PLACES.search(one) for one in words_in(value)):
-                yield spot(node, text=shown(node), places=min(places))
-
-
-def _moves(program: Program, value: ast.expr) -> bool:
-    """Tell whether an expression flips, turns, shifts or crops an array."""
-    names = {called(program, one) for one in ast.walk(value)}
-    return bool(names & _FLIPS) or "::-1" in ast.unparse(value)
-
-
-@suspects("mixed inputs with single labels")
-def _mixed(program: Program) -> Iterator[Spot]:
-    """Find `lam * x + (1 - lam) * x[order]` where nothing takes `y[order]`."""
-    for target, value, node in assigned(program.tree):
-        text = ast.unparse(value)
-        found = re.fullmatch(r"\(?(\w+)\)? \* (\w+) \+ \(1(?:\.0)? - \1\) \* \2(\[(\w+)\]|\.flip\(0\)|\.roll.*)", text)
-        if found is None or LABELS.search(found[2]):
-            continue
-        around = ast.unparse(program.function(node) or program.tree)
-        others = re.findall(rf"(\w+){re.escape(found[3])}", around)
-        if set(others) <= {found[2], ident(target)}:
-            yield spot(node, text=shown(node))
-
-
-@suspects("weights of a mixture exchanged")
-def _weights(program: Program) -> Iterator[Spot]:
-    """Find `lam * loss(out, y[order]) + (1 - lam) * loss(out, y)` beside `lam * x + (1 - lam) * x[order]`."""
-    mixed = re.findall(
-        r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", ast.unparse(program.tree)
-    )
-    orders = {order for _, order in mixed}
-    shuffled = {
-        ident(one)
-        for one, value, _ in assigned(program.tree)
-        if isinstance(value, ast.Subscript) and ident(value.slice) in orders
-    }
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and mixed:
-            found = re.match(
-                r"(\w+) \* .*[,(] ?(\w+)(\[(\w+)\])?\)(\.mean\(\))? \+ \(1(?:\.0)? - \1\) \* ", ast.unparse(node)
-            )
-            if (
-                found
-                and (found[2] in shuffled or found[4] in orders)
-                and re.search(r"loss|crit|entropy|ce", ast.unparse(node))
-            ):
-                yield spot(node, text=shown(node))
 
 
 @suspects("random choice made once")

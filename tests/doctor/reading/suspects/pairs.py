@@ -1,0 +1,102 @@
+"""Suspects about pairs that come apart."""
+
+from __future__ import annotations
+
+from tests.doctor.reading.case import Case
+
+MIXED = """
+order = torch.randperm(len(x))
+mixed = lam * x + (1 - lam) * x[order]  #!
+loss = criterion(model(mixed), y)
+"""
+CASES = (
+    Case(
+        "two orders side by side",
+        """
+from torch.utils.data import DataLoader
+first = DataLoader(images, batch_size=8, shuffle=True)
+second = DataLoader(images, batch_size=8, shuffle=True)
+for a, b in zip(first, second):  #!
+    print(a, b)
+""",
+        (("second = DataLoader(images, batch_size=8, shuffle=True)", "second = DataLoader(images, batch_size=8)"),),
+    ),
+    Case(
+        "inputs and labels drawn apart",
+        """
+rng = np.random.default_rng(0)
+rng.shuffle(x)
+rng.shuffle(y)  #!
+""",
+        (("rng.shuffle(x)\nrng.shuffle(y)", "order = rng.permutation(len(x))\nx, y = x[order], y[order]"),),
+    ),
+    Case(
+        "one of a pair changed alone",
+        """
+order = lengths.argsort()
+x = x[order]  #!
+loss = criterion(x, y)
+""",
+        (("x = x[order]", "x = x[order]\ny = y[order]"),),
+    ),
+    Case(
+        "random change for each of a pair",
+        """
+class Scans:
+    def __getitem__(self, i):
+        image, mask = self.image[i], self.mask[i]
+        image = self.transform(image)
+        mask = self.transform(mask)  #!
+        return image, mask
+""",
+        (("        mask = self.transform(mask)\n", ""),),
+    ),
+    Case(
+        "image moved without its label",
+        """
+def changed(image, boxes):
+    if np.random.random() < 0.5:
+        image = np.fliplr(image)  #!
+    return image, boxes
+""",
+        (("np.fliplr(image)", "np.fliplr(image)\n        boxes = mirrored(boxes)"),),
+    ),
+    Case(
+        "mixed inputs with single labels",
+        MIXED,
+        (("criterion(model(mixed), y)", "both(model(mixed), y, y[order])"),),
+    ),
+    Case(
+        "weights of a mixture exchanged",
+        """
+x = lam * x + (1 - lam) * x[order]
+out = model(x)
+loss = lam * criterion(out, y[order]) + (1 - lam) * criterion(out, y)  #!
+""",
+        (("y[order]) + (1 - lam) * criterion(out, y)", "y) + (1 - lam) * criterion(out, y[order])"),),
+    ),
+    Case(
+        "pair taken at two indices",
+        """
+loss = F.cross_entropy(model(x[rows]), y[i : i + 32])  #!
+""",
+        (("y[i : i + 32]", "y[rows]"),),
+    ),
+    Case(
+        "paired by two listings",
+        """
+import os
+images = os.listdir("images")  #!
+masks = os.listdir("masks")  #!
+""",
+        (("os.listdir", "sorted(os.listdir"), ('s")', 's"))')),
+    ),
+    Case(
+        "labels in the order of another list",
+        """
+x = np.concatenate([good, bad])
+y = np.concatenate([np.zeros(len(bad)), np.ones(len(good))])  #!
+""",
+        (("np.zeros(len(bad)), np.ones(len(good))", "np.ones(len(good)), np.zeros(len(bad))"),),
+    ),
+)

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from tests.doctor.reading.suspects import data, figures, items, loops, losses, models, pairs, players, scales, sequences
+from tests.doctor.reading.suspects import (
+    data,
+    figures,
+    items,
+    loops,
+    losses,
+    models,
+    pairs,
+    players,
+    scales,
+    sequences,
+    tallies,
+)
 
-_FILES = (data, pairs, items, scales, figures, loops, losses, models, players, sequences)
+_FILES = (data, pairs, items, scales, figures, tallies, loops, losses, models, players, sequences)
 CASES = tuple(case for one in _FILES for case in one.CASES)

@@ -158,4 +158,21 @@ criterion = nn.CrossEntropyLoss(weight=weights)  #!
 """,
         (("weight=weights", ""),),
     ),
+    Case(
+        "both parts drawn on their own",
+        """
+rng = np.random.default_rng(0)
+train_rows = rng.choice(len(x), 800, replace=False)
+test_rows = rng.choice(len(x), 200, replace=False)  #!
+""",
+        (("rng.choice(len(x), 200, replace=False)", "others(train_rows)"),),
+    ),
+    Case(
+        "copies made before the split",
+        """
+x = torch.cat([x, x[rare]])  #!
+x_train, x_test = x[:800], x[800:]
+""",
+        (("x = torch.cat([x, x[rare]])\n", ""),),
+    ),
 )

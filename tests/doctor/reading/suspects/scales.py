@@ -144,4 +144,34 @@ image = pixels.reshape(3, 32, 32)  #!
 """,
         (("pixels.reshape(3, 32, 32)", "pixels.transpose(2, 0, 1)"),),
     ),
+    Case(
+        "input at hand not scaled",
+        """
+x = (x - x.mean(0)) / x.std(0)
+model = nn.Linear(2, 1)
+print(model(torch.tensor([[50.0, 3.0]])))  #!
+""",
+        (("(x - x.mean(0)) / x.std(0)", "x"),),
+    ),
+    Case(
+        "logarithm of what may be 0",
+        """
+features = np.log(counts)  #!
+""",
+        (("np.log(", "np.log1p("),),
+    ),
+    Case(
+        "missing values become 0",
+        """
+x = np.nan_to_num(x)  #!
+""",
+        (("np.nan_to_num", "filled"),),
+    ),
+    Case(
+        "sine of another unit",
+        """
+x = np.sin(hour / 24)  #!
+""",
+        (("hour / 24", "2 * np.pi * hour / 24"),),
+    ),
 )

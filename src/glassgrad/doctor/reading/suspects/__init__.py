@@ -22,6 +22,7 @@ from glassgrad.doctor.reading.suspects import (
     players,
     scales,
     sequences,
+    tallies,
 )
 from glassgrad.doctor.reading.suspects.form import Suspect
 
@@ -34,6 +35,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     *items.SUSPECTS,
     *scales.SUSPECTS,
     *figures.SUSPECTS,
+    *tallies.SUSPECTS,
     *models.SUSPECTS,
     *sequences.SUSPECTS,
     *players.SUSPECTS,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import Program, argument, constant, number
+from glassgrad.doctor.reading.program import Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.roles import (
@@ -19,16 +19,18 @@ from glassgrad.doctor.reading.suspects.roles import (
     ident,
     is_drawn,
     loaders,
+    operand,
     shuffles,
+    shuffles_first,
     targets_of,
     training_loops,
     trains,
     words_in,
 )
 
+_SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)
 _ORDERS = named("randperm permutation shuffle permuted")
-_APART = named("shuffle permutation train_test_split sample resample choice randperm")
 _GROUPS = re.compile(
     r"(^|_)(subject|patient|speaker|person|people|writer|user|participant|recording|session)s?(_|$)", re.IGNORECASE
 )
@@ -94,7 +96,7 @@ def _rows_of_classes(program: Program) -> Iterator[Spot]:
     for target, value, node in assigned(program.tree):
         if called(program, value) in {"arange", "list"} and re.search(r"order|indices|idx|perm", ident(target)):
             yield spot(node, text=shown(node))
-    if not shuffles(program):
+    if not shuffles_first(program):
         yield from (spot(node, text=shown(node)) for node in dict.fromkeys(one[0] for one in _cuts(program)))
 
 
@@ -186,6 +188,23 @@ def _overlap(program: Program) -> Iterator[Spot]:
             yield spot(node, text=shown(node), other=names[1])
 
 
+@suspects("both parts drawn on their own")
+def _drawn_twice(program: Program) -> Iterator[Spot]:
+    """Find `train = choice(n, 800)` beside `test = choice(n, 200)`."""
+    drawn = [
+        (one, targets_of(program, one))
+        for one in program.calls
+        if called(program, one) in {"choice", "sample", "randperm", "permutation", "randint", "integers"} and one.args
+    ]
+    for call, name in drawn:
+        others = [one for one, target in drawn if TRAIN.search(target) and not HELD_OUT.search(target)]
+        same = [
+            one for one in others if ast.unparse(one.args[0]) == ast.unparse(call.args[0]) and one.lineno < call.lineno
+        ]
+        if same and HELD_OUT.search(name) and not TRAIN.search(name) and not isinstance(call.args[0], ast.Constant):
+            yield spot(call, same[0], text=shown(call), other=shown(same[0]))
+
+
 @suspects("cut without a shuffle")
 def _cut(program: Program) -> Iterator[Spot]:
     """Find `train, test = data[:k], data[k:]` in a script that draws no order."""
@@ -195,7 +214,14 @@ def _cut(program: Program) -> Iterator[Spot]:
         re.search(r"series|window|horizon|forecast|look_?back|seq_len|corpus|text", one)
         for one in words_in(program.tree)
     )
-    if held and len(cuts) > len(held) and not shuffles(program) and not series:
+    subsets = [
+        one
+        for one in program.calls_of("Subset")
+        if "range(" in ast.unparse(one) and TRAIN.search(targets_of(program, one))
+    ]
+    if not shuffles_first(program) and not series:
+        yield from (spot(one, text=shown(one)) for one in subsets)
+    if held and len(cuts) > len(held) and not shuffles_first(program) and not series:
         yield from (spot(node, text=shown(node)) for node in dict.fromkeys(one[0] for one in cuts))
 
 
@@ -246,7 +272,10 @@ def _shared(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         given = argument(call, "dataset", 0) if called(program, call) == "random_split" else None
         made = program.value_of(given) if isinstance(given, ast.Name) else given
-        if isinstance(made, ast.Call) and any(_augments(program, one) for one in made.keywords):
+        owner = program.classes.get(called(program, made)) if made is not None else None
+        item = owner.methods.get("__getitem__") if owner is not None else None
+        random = item is not None and is_drawn(program, item)
+        if isinstance(made, ast.Call) and (random or any(_augments(program, one) for one in made.keywords)):
             yield spot(call, made, text=shown(call), made=shown(made))
     for target, _, node in assigned(program.tree):
         if re.search(r"\.dataset\.(transforms?|augment\w*|train\w*)$", ast.unparse(target)):
@@ -280,7 +309,11 @@ def _one_set(program: Program) -> Iterator[Spot]:
     made = loaders(program)
     for call, name in made:
         data = ast.unparse(given) if (given := argument(call, "dataset", 0)) is not None else ""
-        same = [it for it, _ in made if it is not call and data and ast.unparse(it.args[0] if it.args else it) == data]
+        split = [one for one in program.calls if called(program, one) in {"random_split", "Subset"} and one.args]
+        whole = [one for one in split if ast.unparse(one.args[0]) == data]
+        same = whole or [
+            it for it, _ in made if it is not call and data and ast.unparse(it.args[0] if it.args else it) == data
+        ]
         if (
             HELD_OUT.search(name)
             and not HELD_OUT.search(data)
@@ -293,19 +326,27 @@ def _one_set(program: Program) -> Iterator[Spot]:
 
 @suspects("same seed for both parts")
 def _same_seed(program: Program) -> Iterator[Spot]:
-    """Find `train = make(1000, seed=0)` beside `test = make(200, seed=0)`."""
+    """Find `train = make(9, seed=0)` beside `test = make(9, seed=0)`, and a fixed seed in what makes both."""
     for name in {called(program, one) for one in program.calls} & {*program.functions, *program.classes}:
         calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
-        first = next((one for one, target in calls if TRAIN.search(target)), None)
+        first = next((one for one, target in calls if TRAIN.search(target) and not HELD_OUT.search(target)), None)
+        both = next((one for one, target in calls if HELD_OUT.search(target) and TRAIN.search(target)), None)
+        function = program.functions.get(name) or program.method(program.classes.get(name), "__init__")
+        place = place_of(function, "seed") - (name in program.classes) if function is not None else -1
         for call, target in calls if first is not None else ():
-            seeds = [
-                [ast.unparse(it.value) for it in one.keywords if it.arg in {"seed", "random_state"}]
-                for one in (call, first)
-                if one is not None
-            ]
-            held = HELD_OUT.search(target) and not TRAIN.search(target)
-            if held and seeds[0] and seeds[0] == seeds[1] and constant(call.keywords[-1].value) is not None:
-                yield spot(call, text=shown(call), seed=seeds[0][0])
+            seeds = [argument(one, "seed", place) for one in (call, first) if one is not None]
+            known = [constant(one) for one in seeds]
+            if HELD_OUT.search(target) and not TRAIN.search(target) and known[0] is not None and known[0] == known[1]:
+                yield spot(call, text=shown(call), seed=f"seed {known[0]}")
+        if (
+            function is not None
+            and (both is not None or first is not None)
+            and any(HELD_OUT.search(it) for _, it in calls)
+        ):
+            for one in ast.walk(function):
+                seeds_it = called(program, one) in {"manual_seed", "default_rng", "RandomState", "seed"}
+                if seeds_it and isinstance(one, ast.Call) and one.args and constant(one.args[0]) is not None:
+                    yield spot(one, text=shown(one), seed=f"seed {constant(one.args[0])}")
 
 
 @suspects("another rule behind each part")
@@ -325,24 +366,50 @@ def _other_truth(program: Program) -> Iterator[Spot]:
                 yield spot(node, text=shown(node), function=name)
 
 
+@suspects("copies made before the split")
+def _copied(program: Program) -> Iterator[Spot]:
+    """Find `x = cat([x, x[rare]])` before a split."""
+    splits = [one for one in program.calls if called(program, one) in {"random_split", "train_test_split"}]
+    ends = [one.lineno for one in splits] + [one[0].lineno for one in _cuts(program)]
+    for target, value, node in assigned(program.tree):
+        joins = called(program, value) in {"cat", "concatenate", "vstack", "hstack", "repeat", "append"}
+        own = isinstance(target, ast.Name) and isinstance(value, ast.Call) and ast.unparse(value).count(target.id) > 1
+        if joins and own and not program.loops(node) and any(0 < line - node.lineno < 12 for line in ends):
+            yield spot(node, text=shown(node))
+
+
 # --- samplers ---
 
 
 @suspects("sampler with a weight for each class")
 def _class_weights(program: Program) -> Iterator[Spot]:
-    """Find `WeightedRandomSampler(class_weights, ...)`, whose weights no labels index."""
+    """Find `WeightedRandomSampler(class_weights, ...)`, whose weights no labels index, and weights that are counts."""
     for call in program.calls:
         given = argument(call, "weights", 0) if called(program, call) == "WeightedRandomSampler" else None
-        if given is None:
-            continue
         made = program.value_of(given) if isinstance(given, ast.Name) else given
-        text = ast.unparse(made if made is not None else given)
-        indexed = re.search(r"\[|gather|index_select|take", text) or not isinstance(made, ast.expr)
-        inverse = re.search(r"/|\*\* ?-|pow\(|reciprocal|weight", text)
+        if given is None or made is None:
+            continue
+        bare = made
+        while isinstance(bare, ast.Call) and operand(program, bare) is not None and called(program, bare) in _SAME:
+            bare = operand(program, bare) or bare
+        text = ast.unparse(made)
+        indexed = re.search(r"\[|gather|index_select|take", text)
+        drawn = bare.elt if isinstance(bare, ast.ListComp) else bare
+        counts = isinstance(drawn, ast.Subscript) and re.search(r"count|freq|hist|bincount", _source(program, drawn))
         if not indexed or (isinstance(given, ast.Name) and re.search(r"class", given.id)):
             yield spot(call, text=shown(call), what="one weight for each class, where it takes one for each example")
-        elif isinstance(made, ast.Subscript) and re.search(r"count|freq|hist", ident(made)) and not inverse:
-            yield spot(call, text=shown(call), what="the counts themselves, which draw frequent classes more often")
+        elif counts and not re.search(r"1(\.0)? /|reciprocal|weight|\*\* -", _source(program, drawn)):
+            both = [call, program.statement(made)]
+            yield from (
+                spot(one, text=shown(call), what="the counts: it draws frequent classes more often") for one in both
+            )
+
+
+def _source(program: Program, node: ast.expr) -> str:
+    """Return the name of what an index selects from, and the text of its value."""
+    held = node.value if isinstance(node, ast.Subscript) else node
+    value = program.value_of(held) if isinstance(held, ast.Name) else None
+    return f"{ast.unparse(held)} {ast.unparse(value) if value is not None else ''}".lower()
 
 
 @suspects("classes balanced twice")

@@ -63,7 +63,8 @@ def _two_indices(program: Program) -> Iterator[Spot]:
             and not isinstance(one.slice, ast.Slice)
         ]
         plain = [one for one in found if ast.unparse(one.slice) == index]
-        other = [one for one in found if index in words_in(one.slice) and ast.unparse(one.slice) != index]
+        other = [one for one in found if ast.unparse(one.slice) != index and "self." not in ast.unparse(one.slice)]
+        other = [one for one in other if index in words_in(one.slice) or LABELS.search(ident(one))]
         names = {ast.unparse(one.value) for one in plain}
         for one in other if plain else ():
             if ast.unparse(one.value) not in names and not isinstance(one.slice, ast.Tuple):
@@ -229,21 +230,20 @@ def _lost(program: Program) -> Iterator[Spot]:
 @suspects("classes numbered by chance")
 def _by_chance(program: Program) -> Iterator[Spot]:
     """Find class numbers from `set(...)` or from a listing of a folder, without `sorted`."""
-    for call in program.calls:
-        name = called(program, call)
-        outer = [called(program, one) for one in program.outward(call) if isinstance(one, ast.Call)]
-        if "sorted" in outer or any(".sort()" in ast.unparse(one) for one in program.calls_of(".sort")):
+    for node in program.nodes:
+        name = "set" if isinstance(node, ast.SetComp) else called(program, node)
+        if name not in _LISTING | {"set", "frozenset"} or not isinstance(node, ast.expr):
             continue
-        numbered = "enumerate" in outer or re.search(r"class|label|categ|kinds|names|vocab", targets_of(program, call))
-        if (
-            name in _LISTING
-            and numbered
-            and (call.args or call.func is not None)
-            and not re.search(r"files|paths", targets_of(program, call))
-        ):
-            yield spot(call, text=shown(call), what="the order of a listing, which differs between folders and systems")
-        elif name in {"set", "frozenset"} and call.args and ({"enumerate", "list"} & set(outer)) and numbered:
-            yield spot(call, text=shown(call), what="the order of a set, which differs from run to run")
+        outer = [called(program, one) for one in program.outward(node) if isinstance(one, ast.Call)]
+        names = targets_of(program, node)
+        numbered = "enumerate" in outer or re.search(r"class|label|categ|kinds|names|vocab", names)
+        sorts = "sorted" in outer or any(ident(operand(program, one)) in names for one in program.calls_of(".sort"))
+        if sorts or not numbered:
+            continue
+        if name in _LISTING and not re.search(r"files|paths", names):
+            yield spot(node, text=shown(node), what="the order of a listing, which differs between folders and systems")
+        elif name not in _LISTING and {"enumerate", "list"} & set(outer):
+            yield spot(node, text=shown(node), what="the order of a set, which differs from run to run")
 
 
 @suspects("classes numbered in each part")
@@ -251,7 +251,12 @@ def _each_part(program: Program) -> Iterator[Spot]:
     """Find a data set or a function that numbers classes by what it holds, and is used for several parts."""
     for node in program.nodes:
         function = program.function(node)
-        if function is None or not isinstance(node, ast.DictComp | ast.Call):
+        grows = isinstance(node, ast.Assign) and _is_next_number(node)
+        if (
+            function is None
+            or not (isinstance(node, ast.DictComp | ast.Call) or grows)
+            or not isinstance(node, ast.expr | ast.stmt)
+        ):
             continue
         owner = program.owner(function)
         uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
@@ -260,14 +265,25 @@ def _each_part(program: Program) -> Iterator[Spot]:
         maps = maps and not re.search(r"[A-Z]{3}", ast.unparse(node.generators[0].iter))
         codes = name in {"factorize", "fit_transform"} and re.search(r"ncoder|factorize", ast.unparse(node))
         codes = codes or (name == "unique" and "return_inverse" in ast.unparse(node))
-        if len(uses) > 1 and (maps or codes):
+        if len(uses) > 1 and (maps or codes or grows):
             yield spot(node, text=shown(node), uses=str(len(uses)))
+
+
+def _is_next_number(node: ast.Assign) -> bool:
+    """Tell whether a statement is `numbers[name] = len(numbers)`."""
+    return re.fullmatch(r"(.+)\[.+\] = len\(\1\)", ast.unparse(node)) is not None
 
 
 @suspects("label moved by one")
 def _moved(program: Program) -> Iterator[Spot]:
     """Find `label - 1` and `label + 1` in a data set or in a loss."""
     inside = {id(node) for _, method, _ in _items(program) for node in ast.walk(method)}
+    coded = [
+        one
+        for one in program.nodes
+        if called(program, one) == "one_hot" or (isinstance(one, ast.Subscript) and called(program, one.value) == "eye")
+    ]
+    inside |= {id(node) for one in coded for node in ast.walk(one)}
     inside |= {id(node) for one in losses(program) if one.target is not None for node in ast.walk(one.target)}
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) and number(node.right) == 1:
@@ -309,6 +325,36 @@ def _among(program: Program) -> Iterator[Spot]:
                 continue
             if column is not None and _covers(rows, column):
                 yield spot(statement, node, text=shown(statement), target=shown(node))
+    yield from _whole_table(program, columns)
+    yield from _stacked(program)
+
+
+def _whole_table(program: Program, columns: list[tuple[ast.expr, ast.expr, ast.Assign]]) -> Iterator[Spot]:
+    """Yield `x = data` beside `y = data[:, -1]`."""
+    tables = {
+        ast.unparse(value.value): node
+        for target, value, node in columns
+        if isinstance(value, ast.Subscript) and LABELS.search(ident(target))
+    }
+    for target, value, node in assigned(program.tree):
+        text = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", ast.unparse(value))
+        if text in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):
+            yield spot(node, tables[text], text=shown(node), target=shown(tables[text]))
+
+
+def _stacked(program: Program) -> Iterator[Spot]:
+    """Yield `x = column_stack([a, b, c])` beside `y = c`."""
+    kept = {
+        value.id: node
+        for target, value, node in assigned(program.tree)
+        if isinstance(value, ast.Name) and LABELS.search(ident(target))
+    }
+    for target, value, node in assigned(program.tree):
+        given = value.args[0] if isinstance(value, ast.Call) and value.args else None
+        joins = called(program, value) in {"column_stack", "stack", "hstack", "concatenate", "cat", "vstack"}
+        if joins and isinstance(given, ast.List | ast.Tuple) and not LABELS.search(ident(target)):
+            among = [one.id for one in given.elts if isinstance(one, ast.Name) and one.id in kept]
+            yield from (spot(node, kept[one], text=shown(node), target=shown(kept[one])) for one in among)
 
 
 def _covers(rows: ast.Slice, column: float) -> bool:
@@ -336,7 +382,15 @@ def _window(program: Program) -> Iterator[Spot]:
             for other in found:
                 index = ast.unparse(other.slice)
                 beside = ast.unparse(other.value) == base and abs(other.lineno - one.lineno) < 3 and other is not one
-                if beside and re.fullmatch(rf"{re.escape(end)} [+-] 1|{re.escape(end)} \+ 1:.*", index):
+                same = (
+                    index == ast.unparse(rows)
+                    and LABELS.search(targets_of(program, other))
+                    and not LABELS.search(targets_of(program, one))
+                )
+                if beside and (
+                    (same and other.lineno > one.lineno)
+                    or re.fullmatch(rf"{re.escape(end)} [+-] 1|{re.escape(end)} \+ 1:.*", index)
+                ):
                     yield spot(other, one, text=shown(other), window=shown(one))
 
 
@@ -353,6 +407,9 @@ def _padding(program: Program) -> Iterator[Spot]:
     ) or re.search(r"""['"][<\[]?pad""", text, re.IGNORECASE):
         return
     for node in program.nodes:
+        empty = isinstance(node, ast.Assign) and _is_next_number(node) and isinstance(node.targets[0], ast.Subscript)
+        if empty and isinstance(node, ast.Assign) and f"{ident(node.targets[0])} = {{}}" in text:
+            yield spot(node, text=shown(node))
         if isinstance(node, ast.DictComp) and isinstance(node.value, ast.Name):
             given = node.generators[0].iter
             begins = (
@@ -373,7 +430,7 @@ def _unknown(program: Program) -> Iterator[Spot]:
         return
     for call in program.calls_of(".get"):
         other = call.args[1] if len(call.args) == 2 else None
-        padding = constant(other) == 0 or re.fullmatch(r"pad\w*", ident(other), re.IGNORECASE)
+        padding = constant(other) == 0 or re.search(r"\bpad", ast.unparse(other or call.func), re.IGNORECASE)
         if padding and re.search(r"vocab|stoi|word|token|ids?$|index|char", ast.unparse(call), re.IGNORECASE):
             yield spot(call, text=shown(call))
 

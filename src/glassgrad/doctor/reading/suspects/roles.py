@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant
+from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
 from glassgrad.doctor.reading.values import library_name
 
 _ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part|x|y)"
@@ -140,3 +140,16 @@ def _goes_through_classes(loop: ast.For) -> bool:
     classes = any(LABELS.search(one) or re.search(r"class|kind|categ", one) for one in names)
     listed = re.search(r"range|enumerate|classes|kinds|items", ast.unparse(loop.iter))
     return classes and listed is not None and bool({"append", "extend"} & words_in(loop))
+
+
+def bare(node: ast.expr) -> ast.expr:
+    """Return the variable in `100 * total`, `float(total)`, `total.item()`."""
+    while isinstance(node, ast.BinOp | ast.Call):
+        if isinstance(node, ast.BinOp):
+            node = node.right if number(node.left) is not None else node.left
+        else:
+            inner = (
+                node.func.value if isinstance(node.func, ast.Attribute) else node.args[0] if node.args else node.func
+            )
+            node = inner
+    return node

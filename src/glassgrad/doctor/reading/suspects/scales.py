@@ -22,7 +22,7 @@ from glassgrad.doctor.reading.suspects.roles import (
     training_loops,
     words_in,
 )
-from glassgrad.doctor.reading.values import ELEMENTWISE, losses
+from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)
 _STD = re.compile(r"(^|_)(std|sd|sigma|stds|stdev)(_|s|$)", re.IGNORECASE)
@@ -59,7 +59,7 @@ def _own_statistics(program: Program) -> Iterator[Spot]:
             continue
         uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
         targets = " ".join(targets_of(program, one) + " " + ast.unparse(one) for one in uses)
-        if len(uses) > 1 and re.search(r"test|val", targets) and isinstance(node, ast.expr):
+        if (len(uses) > 1 or "," in targets) and HELD_OUT.search(targets) and isinstance(node, ast.expr):
             yield spot(node, text=shown(node), uses=str(len(uses)))
 
 
@@ -90,12 +90,18 @@ def _alone(program: Program) -> Iterator[Spot]:
             other = [one for one, theirs, _ in scaled if one in held or used[0] in words_in(theirs)]
             if not other:
                 yield spot(node, text=shown(node), other=used[0])
-    for name in program.classes:
+    for name in {*program.classes, "TensorDataset"}:
         calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
         given = [one for one, target in calls if TRAIN.search(target) and any(_is_scaling(it) for it in one.keywords)]
+        given += [
+            one for one, target in calls if TRAIN.search(target) and one.args and " / " in ast.unparse(one.args[0])
+        ]
         for call, target in calls if given else ():
-            if HELD_OUT.search(target) and not any(_is_scaling(one) for one in call.keywords):
-                yield spot(call, given[0], text=shown(given[0]), other=shown(call))
+            made = program.value_of(call.args[0]) if call.args and isinstance(call.args[0], ast.Name) else None
+            scaled_too = any(_is_scaling(one) for one in call.keywords) or " / " in ast.unparse(call)
+            if HELD_OUT.search(target) and not scaled_too and (made is None or not _scales(program, made)):
+                for one in (given[0], call):
+                    yield spot(one, text=shown(given[0]), other=shown(call))
 
 
 def _scales(program: Program, value: ast.expr) -> bool:
@@ -218,6 +224,64 @@ def _grey(program: Program) -> Iterator[Spot]:
                     yield spot(node, text=shown(node))
 
 
+@suspects("input at hand not scaled")
+def _at_hand(program: Program) -> Iterator[Spot]:
+    """Find `model(torch.tensor([[50.0, 3.0]]))` in a script that scales its data."""
+    scales = [
+        value
+        for _, value, _ in assigned(program.tree)
+        if _own(program, value) or called(program, value) == "fit_transform"
+    ]
+    for call in program.calls if scales else ():
+        given = call.args[0] if call.args and layer(program, call.func) is not None else None
+        made = program.value_of(given) if isinstance(given, ast.Name) else given
+        if isinstance(made, ast.Call) and re.fullmatch(
+            r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", ast.unparse(made)
+        ):
+            yield spot(call, text=shown(call))
+
+
+@suspects("logarithm of what may be 0")
+def _logarithm(program: Program) -> Iterator[Spot]:
+    """Find `np.log(counts)` where data are made."""
+    for target, value, node in assigned(program.tree):
+        given = (
+            operand(program, value)
+            if isinstance(value, ast.Call) and called(program, value) in {"log", "log10", "log2"}
+            else None
+        )
+        owner = program.owner(node)
+        data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", ident(target) + " " + ident(given))
+        if (
+            isinstance(given, ast.Name | ast.Attribute | ast.Subscript)
+            and data
+            and not (owner is not None and owner.is_module)
+        ):
+            yield spot(node, text=shown(node))
+
+
+@suspects("missing values become 0")
+def _missing(program: Program) -> Iterator[Spot]:
+    """Find `np.nan_to_num(x)` and `fillna(0)`."""
+    for call in program.calls:
+        name = called(program, call)
+        if (name == "nan_to_num" and "loss" not in ast.unparse(call)) or (
+            name == "fillna" and call.args and constant(call.args[0]) == 0
+        ):
+            yield spot(call, text=shown(call))
+
+
+@suspects("sine of another unit")
+def _units(program: Program) -> Iterator[Spot]:
+    """Find `np.sin(angle_degrees)` and `np.cos(hour / 24)`."""
+    for call in program.calls:
+        text = ast.unparse(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
+        if re.search(r"deg|hour|month|day|minute|(^|_)lat|(^|_)lon|heading", text) and not re.search(
+            r"pi\b|6\.28|radians|deg2rad|rad|tau", text
+        ):
+            yield spot(call, text=shown(call))
+
+
 # --- dtypes ---
 
 
@@ -325,7 +389,8 @@ def _mirrored(program: Program) -> Iterator[Spot]:
 
 _SIZES = re.compile(
     r"^\(?(w|width), (h|height)(, \w+)?\)? = \w+\.shape|^\(?(h|height), (w|width)\)? = \w+\.size$|"
-    r"cv2\.resize\(\w+, \((h|height|rows), (w|width|cols)\)|(transpose|permute)\(\(?2, 1, 0\)|permute\(0, 3, 2, 1\)"
+    r"resize\(\w+, \((h|height|rows|\w+\.shape\[0\]), (w|width|cols|\w+\.shape\[1\])\)|"
+    r"(transpose|permute)\(\(?2, 1, 0\)|permute\(0, 3, 2, 1\)"
 )
 
 

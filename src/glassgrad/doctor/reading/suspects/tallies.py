@@ -1,0 +1,214 @@
+"""Suspects about sums and counts: what divides them, when they begin, what they leave out, and which data they show."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.program import FUNCTIONS, Program
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.roles import HELD_OUT, TRAIN, assigned, bare, called, ident, trains, words_in
+
+_COUNTS = re.compile(r"correct|(^|_)(right|hits?|n_?ok|matches|acc|accuracy|good)(_|s|$)", re.IGNORECASE)
+_FIGURE = re.compile(
+    r"acc|correct|score|iou|dice|(^|_)(f1|auc|mae|mse|rmse|err|error|loss|hits?|recall|precision)(_|$)"
+)
+
+
+def _divisions(program: Program) -> Iterator[tuple[ast.BinOp | ast.AugAssign, ast.expr, ast.expr]]:
+    """Yield `a / b` and `a /= b` with both sides."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            yield node, node.left, node.right
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
+            yield node, node.target, node.value
+
+
+def _sums(program: Program, node: ast.AST, over: ast.expr) -> list[ast.AugAssign]:
+    """Return the statements that add to the variable which a division divides."""
+    name = ident(bare(over))
+    around = program.function(node) or program.tree
+    found = [one for one in ast.walk(around) if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
+    return [one for one in found if ident(one.target) == name and program.loops(one)]
+
+
+@suspects("figure divided by another count")
+def _other_count(program: Program) -> Iterator[Spot]:
+    """Find a sum over one loader divided by the length of another set, by a batch, or by examples if it adds means."""
+    summed = re.search(r"reduction='sum'|size_average=False|loss = .*\.sum\(", ast.unparse(program.tree)) is not None
+    for node, over, below in _divisions(program):
+        added = _sums(program, node, over)
+        loop = program.loops(added[0])[0] if added else None
+        if isinstance(loop, ast.For) and loop not in program.loops(node):
+            what = _misfit(program, loop, added[0], below, summed)
+            if what:
+                yield spot(node, added[0], text=shown(node), what=what)
+
+
+def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.expr, summed: bool) -> str:
+    """Return why a count does not fit a sum; empty if it may fit."""
+    roles = [[any(map(role.search, words_in(one))) for role in (HELD_OUT, TRAIN)] for one in (loop.iter, below)]
+    evaluates = re.match(r"eval|val|test|score|accuracy", getattr(program.function(loop), "name", "")) is not None
+    given = roles[0] == [False, False] and evaluates and roles[1] == [False, True]
+    if given or roles in ([[True, False], [False, True]], [[False, True], [True, False]]):
+        return f"the sum is over {shown(loop.iter, 30)}"
+    text, value = ast.unparse(below), ast.unparse(added.value)
+    drawn = re.fullmatch(r"len\((\w+)\)|(\w+)\.(size\(0\)|shape\[0\])", text)
+    batch = re.fullmatch(r"(\w+\.)?(batch_?size|bs)", text, re.IGNORECASE)
+    if "==" in value and "sum" in value and (batch or (drawn and (drawn[1] or drawn[2]) in words_in(loop.target))):
+        return "the sum counts examples of all batches"
+    means = re.search(r"\.mean\(\)|/ len|loss\.item\(\)$|loss$", value) and not re.search(r"\*|sum", value)
+    known = means and not (summed and value.endswith(("loss", "loss.item()")))
+    examples = re.search(r"\.dataset\)|len\(\w*(data|set|ds|_x|x_\w+|X\w*)\)$|n_(train|test|val)|n_samples", text)
+    return "the sum adds a mean for each batch" if known and examples else ""
+
+
+@suspects("division without a remainder")
+def _whole(program: Program) -> Iterator[Spot]:
+    """Find `correct // total`."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
+            continue
+        error = re.search(r"(loss|err)\w*(\.item\(\))?$", ast.unparse(node.left))
+        if error or _COUNTS.search(ident(bare(node.left))):
+            yield spot(node, text=shown(node))
+
+
+@suspects("sum goes on over the epochs")
+def _goes_on(program: Program) -> Iterator[Spot]:
+    """Find a sum or a list that begins before the loop over epochs and is averaged in each epoch."""
+    for node, over, below in _divisions(program):
+        added: list[ast.AugAssign] = _sums(program, node, over)
+        name = ident(bare(over))
+        figure = _FIGURE.search(name) or _COUNTS.search(name) or re.search("total|running|sum", name)
+        if added and figure and _is_over(program, added[0], node, name):
+            loop = program.loops(added[0])[-1]
+            if not any(
+                isinstance(one, ast.AugAssign) and ident(one.target) == ident(bare(below)) for one in ast.walk(loop)
+            ):
+                yield spot(added[0], node, text=shown(added[0]), division=shown(node))
+    for call in program.calls_of(".append"):
+        name = ident(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        for mean in program.calls if _FIGURE.search(name.rstrip("s").replace("losse", "loss")) else ():
+            averages = called(program, mean) in {"mean", "sum"} and len(mean.args) == 1 and ident(mean.args[0]) == name
+            if averages and not isinstance(mean.args[0], ast.Subscript) and _is_over(program, call, mean, name):
+                begun = [one for target, _, one in assigned(program.tree) if ident(target) == name]
+                yield from (spot(one, call, text=shown(one), division=shown(mean)) for one in begun[:1])
+
+
+def _is_over(program: Program, added: ast.AST, figure: ast.AST, name: str) -> bool:
+    """Tell whether a loop around both has the addition in an inner loop, the figure outside of that, and no reset."""
+    loops, outside = program.loops(added), program.loops(figure)
+    if len(loops) < 2 or outside[-1:] != loops[-1:] or loops[0] in outside:
+        return False
+    clears = any(ast.unparse(one.func) == f"{name}.clear" for one in program.calls)
+    return not clears and not any(name in words_in(target) for target, _, _ in assigned(loops[-1]))
+
+
+@suspects("figure of the last batch")
+def _last_batch(program: Program) -> Iterator[Spot]:
+    """Find `acc = ...` in a loop over batches without training, read only after the loop."""
+    for loop in program.nodes:
+        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple) or trains(program, loop):
+            continue
+        if not re.search(r"load|_dl|batch|iter", ast.unparse(loop.iter), re.IGNORECASE):
+            continue
+        around = program.function(loop) or program.tree
+        for target, value, node in assigned(loop):
+            name = target.id if isinstance(target, ast.Name) else ""
+            loads = [
+                one
+                for one in ast.walk(around)
+                if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+            ]
+            ends = getattr(loop, "end_lineno", 0) or 0
+            if (
+                _FIGURE.search(name)
+                and isinstance(value, ast.Call | ast.BinOp)
+                and loads
+                and all(one.lineno > ends for one in loads)
+            ):
+                yield spot(node, text=shown(node), name=name)
+
+
+@suspects("repeated indices counted once")
+def _repeated(program: Program) -> Iterator[Spot]:
+    """Find `table[labels, predictions] += 1` with arrays of indices."""
+    for node in program.nodes:
+        target = node.target if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) else None
+        if not isinstance(target, ast.Subscript) or not isinstance(node, ast.AugAssign):
+            continue
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        ends = [it for one in parts if isinstance(one, ast.Name) for it in flow(program).ends(one)]
+        made = [(ast.unparse(it.node), it.path) for it in ends]
+        arrays = [one for one, path in made if not path and re.search(r"argmax|randint\(|integers\(|long\(\)", one)]
+        single = any(re.search(r"item\(\)|int\(", one) for one, _ in made)
+        if all(isinstance(one, ast.Name) for one in parts) and arrays and not single:
+            yield spot(node, text=shown(node))
+
+
+@suspects("padding counts in the figure")
+def _padded(program: Program) -> Iterator[Spot]:
+    """Find `(pred == y).mean()` over tokens in a script that pads."""
+    if not re.search(r"ignore_index|padding_idx|pad_sequence|PAD\b|pad_id", ast.unparse(program.tree)):
+        return
+    for node in program.nodes:
+        if (
+            isinstance(node, ast.Compare)
+            and isinstance(node.ops[0], ast.Eq)
+            and isinstance(node.left, ast.Call | ast.Name)
+        ):
+            text = ast.unparse(program.statement(node))
+            best = any(
+                "argmax" in ast.unparse(one.node) or "max(" in ast.unparse(one.node)
+                for one in flow(program).ends(node.left)
+            )
+            reduced = re.search(r"==[^=]*\)\.(float\(\)\.|double\(\)\.)?(mean|sum)\(", text)
+            if best and reduced and not re.search(r"mask|pad|PAD|!=|ignore|valid|keep|\[:, -1\]|lengths", text):
+                yield spot(node, text=shown(node))
+
+
+@suspects("best weights chosen by another set")
+def _chosen(program: Program) -> Iterator[Spot]:
+    """Find `if test_accuracy > best` and `if train_loss < best`."""
+    for node in program.nodes:
+        test = node.test if isinstance(node, ast.If) else None
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Gt | ast.Lt | ast.GtE | ast.LtE):
+            continue
+        sides = [ident(test.left), ident(test.comparators[0])]
+        best = [one for one in sides if re.search(r"best|(^|_)(min|max|lowest|highest)", one)]
+        other = [one for one in sides if one not in best]
+        if best and other and re.search(r"(^|_)(test|train|tr|training)(_|$)|^running_loss$|^epoch_loss$", other[0]):
+            yield spot(node, text=shown(test), name=other[0])
+
+
+@suspects("figure with another name")
+def _titled(program: Program) -> Iterator[Spot]:
+    """Find `print(f"val {train_accuracy}")`, and a pass over the training data whose result is printed as a test."""
+    for node in program.nodes:
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for text, value in itertools.pairwise(parts):
+            if isinstance(text, ast.Constant) and isinstance(value, ast.FormattedValue):
+                words = re.split(r"[|,;]|\s{2,}", str(text.value))[-1]
+                shows = ast.unparse(value.value)
+                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE) and not re.search(
+                    "train", words
+                )
+                if held and TRAIN.search(shows) and not HELD_OUT.search(shows) and isinstance(node, ast.expr):
+                    yield spot(node, text=shown(value.value), words=words.strip())
+    for node in program.nodes:
+        if isinstance(node, FUNCTIONS) and re.match(r"(val|test|eval)", node.name) and "backward" not in words_in(node):
+            for loop in ast.walk(node):
+                if (
+                    isinstance(loop, ast.For)
+                    and TRAIN.search(ast.unparse(loop.iter))
+                    and not re.search(r"split|mode", ast.unparse(loop.iter))
+                ):
+                    yield spot(loop, text=shown(loop.iter), words=node.name)
+
+
+SUSPECTS = suspects_of(globals())

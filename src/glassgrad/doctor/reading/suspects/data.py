@@ -343,7 +343,13 @@ def _same_seed(program: Program) -> Iterator[Spot]:
             and (both is not None or first is not None)
             and any(HELD_OUT.search(it) for _, it in calls)
         ):
-            for one in ast.walk(function):
+            made = [
+                one
+                for one in ast.walk(function)
+                if called(program, one) in {"manual_seed", "default_rng", "RandomState", "seed"}
+            ]
+            passed = any(re.search(r"seed|rng|gen", one.arg) for one in function.args.args)
+            for one in made if len(made) == 1 and not passed else ():
                 seeds_it = called(program, one) in {"manual_seed", "default_rng", "RandomState", "seed"}
                 if seeds_it and isinstance(one, ast.Call) and one.args and constant(one.args[0]) is not None:
                     yield spot(one, text=shown(one), seed=f"seed {constant(one.args[0])}")

@@ -240,7 +240,7 @@ def _roots(program: Program) -> Iterator[Spot]:
             value = node.args[0]
         if value is None or not program.loops(node) or not isinstance(node, ast.expr | ast.stmt):
             continue
-        if re.search(r"psnr|log10|norm", ast.unparse(node)):
+        if re.search(r"psnr|log10|norm|grad", ast.unparse(node)):
             continue
         text = " ".join([ast.unparse(value), *(ast.unparse(one.node) for one in flow(program).ends(bare(value)))])
         if re.search(

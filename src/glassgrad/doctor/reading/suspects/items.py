@@ -19,6 +19,7 @@ from glassgrad.doctor.reading.suspects.roles import (
     operand,
     targets_of,
     trains,
+    whole_text,
     words_in,
 )
 from glassgrad.doctor.reading.values import losses
@@ -293,7 +294,7 @@ def _moved(program: Program) -> Iterator[Spot]:
 @suspects("negatives coded 0")
 def _coded(program: Program) -> Iterator[Spot]:
     """Find a loss that takes labels 1 and -1, in a script whose labels have no -1."""
-    if _MADE_NEGATIVE.search(ast.unparse(program.tree)):
+    if _MADE_NEGATIVE.search(whole_text(program)):
         return
     for call in program.calls:
         if (called(program, call) in _ONES and call.args) or (
@@ -401,7 +402,7 @@ def _in_training(program: Program, node: ast.AST) -> bool:
 @suspects("numbers of words begin at the padding")
 def _padding(program: Program) -> Iterator[Spot]:
     """Find `{word: i for i, word in enumerate(words)}` in a script that pads with 0."""
-    text = ast.unparse(program.tree)
+    text = whole_text(program)
     if not re.search(
         r"pad_sequence\((?!.*padding_value=[^0])|padding_idx=0|ignore_index=0|!= 0\)|PAD = 0", text
     ) or re.search(r"""['"][<\[]?pad""", text, re.IGNORECASE):
@@ -425,7 +426,7 @@ def _padding(program: Program) -> Iterator[Spot]:
 @suspects("unknown words become padding")
 def _unknown(program: Program) -> Iterator[Spot]:
     """Find `numbers.get(word, 0)` where 0 is the padding."""
-    text = ast.unparse(program.tree)
+    text = whole_text(program)
     if not re.search(r"padding_idx=0|pad_sequence|PAD = 0|ignore_index=0|pad['>\"\]]{1,3}: 0", text, re.IGNORECASE):
         return
     for call in program.calls_of(".get"):

@@ -20,6 +20,7 @@ from glassgrad.doctor.reading.suspects.roles import (
     loaders,
     operand,
     targets_of,
+    whole_text,
     words_in,
 )
 from glassgrad.doctor.reading.values import losses
@@ -102,9 +103,8 @@ def _filters(name: str, value: ast.expr) -> bool:
 def _partner(program: Program, node: ast.stmt, name: str) -> str:
     """Return the variable that goes with another into a call or a result, one of both labels, and is not set beside."""
     around = program.function(node) or program.tree
-    near = {
-        ident(one) for target, _, it in assigned(around) if abs(it.lineno - node.lineno) < 4 for one in ast.walk(target)
-    }
+    rows = [row for row in assigned(around) if abs(row[2].lineno - node.lineno) < 4]
+    near = {ident(target) for target, value, _ in rows if ident(target) in words_in(value)}
     for one in ast.walk(around):
         if isinstance(one, ast.Tuple | ast.Call) and one.lineno > node.lineno:
             names = {it.id for it in ast.walk(one) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load)}
@@ -261,9 +261,7 @@ def _mixed(program: Program) -> Iterator[Spot]:
 @suspects("weights of a mixture exchanged")
 def _weights(program: Program) -> Iterator[Spot]:
     """Find `lam * loss(out, y[order]) + (1 - lam) * loss(out, y)` beside `lam * x + (1 - lam) * x[order]`."""
-    mixed = re.findall(
-        r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", ast.unparse(program.tree)
-    )
+    mixed = re.findall(r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", whole_text(program))
     orders = {order for _, order in mixed}
     shuffled = {
         ident(one)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Iterator
 
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
 from glassgrad.doctor.reading.values import library_name
 
-_ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part|x|y)"
+_ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part)"
 HELD_OUT = re.compile(
     rf"(?<![a-z0-9])(val|valid|validation|test|testing|eval|dev|held|holdout|te|va){_ENDING}|\b[xy](val|test|te)\b",
     re.IGNORECASE,
@@ -48,15 +48,26 @@ def operand(program: Program, call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else None
 
 
-def assigned(root: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, ast.Assign]]:
-    """Yield the targets of assignments with their values, paired within tuples, and the statements."""
+@functools.lru_cache(maxsize=64)
+def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]:
+    """Return the targets of assignments with their values, paired within tuples, and the statements."""
+    found: list[tuple[ast.expr, ast.expr, ast.Assign]] = []
     for node in ast.walk(root):
         for target in node.targets if isinstance(node, ast.Assign) else ():
             assert isinstance(node, ast.Assign)
             parts = target.elts if isinstance(target, ast.Tuple) else []
             values = node.value.elts if isinstance(node.value, ast.Tuple) else []
             paired = zip(parts, values, strict=True) if parts and len(parts) == len(values) else [(target, node.value)]
-            yield from ((one, value, node) for one, value in paired)
+            found += [(one, value, node) for one, value in paired]
+    return tuple(found)
+
+
+def whole_text(program: Program) -> str:
+    """Return the text of a script without its comments."""
+    found = program.memo.setdefault("text", "")
+    if not found:
+        found = program.memo["text"] = ast.unparse(program.tree)
+    return str(found)
 
 
 def targets_of(program: Program, node: ast.AST) -> str:

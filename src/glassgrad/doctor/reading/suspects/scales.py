@@ -85,7 +85,11 @@ def _alone(program: Program) -> Iterator[Spot]:
     names = {name for name, _, _ in scaled}
     for name, value, node in scaled:
         held = [re.sub("train(ing)?", other, name, flags=re.IGNORECASE) for other in ("test", "val", "valid")]
-        used = [one for one in held if one in words_in(program.tree)]
+        used = [
+            one
+            for one in held
+            if any(ident(it) == one and isinstance(getattr(it, "ctx", None), ast.Load) for it in program.nodes)
+        ]
         if TRAIN.search(name) and used and not names & set(held) and not re.search(r"\bx_all|" + used[0], shown(value)):
             other = [one for one, theirs, _ in scaled if one in held or used[0] in words_in(theirs)]
             if not other:

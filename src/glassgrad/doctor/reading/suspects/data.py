@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import Program, argument, constant, number, place_of
+from glassgrad.doctor.reading.program import Function, Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.roles import (
@@ -45,8 +45,8 @@ def _unused_order(program: Program) -> Iterator[Spot]:
     """Find `order = randperm(n)` and `rows = order[a:b]` whose name nothing reads."""
     for target, value, node in assigned(program.tree):
         drawn = called(program, value) in _ORDERS
-        rows = isinstance(value, ast.Subscript) and re.search(r"perm|order|shuf|indices|idx", ident(value))
-        rows = rows and isinstance(value.slice, ast.Slice) and program.loops(node)
+        part = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and bool(program.loops(node))
+        rows = part and re.search(r"perm|order|shuf|indices|idx", ident(value))
         if isinstance(target, ast.Name) and (drawn or rows):
             around = program.function(node) or program.tree
             uses = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == target.id]
@@ -104,21 +104,24 @@ def _rows_of_classes(program: Program) -> Iterator[Spot]:
 def _miscounted(program: Program) -> Iterator[Spot]:
     """Find `x[i : i + n]` where i counts batches, and `x[i * n : ...]` where i counts rows."""
     for loop in program.nodes:
-        given = loop.iter if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else None
-        if not isinstance(given, ast.Call) or called(program, given) not in {"range", "trange"}:
+        name = ident(loop.target) if isinstance(loop, ast.For) else ""
+        given = loop.iter if isinstance(loop, ast.For) else None
+        if not name or not isinstance(loop, ast.For) or called(program, given or loop) not in {"range", "trange"}:
             continue
-        steps = len(given.args) == 3
-        batches = len(given.args) == 1 and re.search(r"//|batches|n_steps|num_steps", ast.unparse(given.args[0]))
         for part in ast.walk(loop):
-            lower = ast.unparse(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
-            name = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else ""
-            upper = part.upper if isinstance(part, ast.Slice) else None
-            sized = upper is not None and _BATCH.search(ast.unparse(upper)) and "*" not in ast.unparse(upper)
-            product = re.fullmatch(rf"{name} \* \w+|\w+ \* {name}", lower)
-            if name and ((batches and lower == name and sized) or (steps and product)):
-                statement = program.statement(part)
-                yield spot(statement, loop, text=shown(part), loop=shown(given))
+            if isinstance(part, ast.Slice) and isinstance(given, ast.Call) and _is_miscounted(part, given, name):
+                yield spot(program.statement(part), loop, text=shown(part), loop=shown(given))
                 break
+
+
+def _is_miscounted(part: ast.Slice, given: ast.Call, name: str) -> bool:
+    """Tell whether a slice takes batches for rows, or rows for batches, of what `range(...)` counts."""
+    lower = ast.unparse(part.lower) if part.lower is not None else ""
+    upper = ast.unparse(part.upper) if part.upper is not None else ""
+    if len(given.args) == 3:
+        return re.fullmatch(rf"{name} \* \w+|\w+ \* {name}", lower) is not None
+    batches = len(given.args) == 1 and re.search(r"//|batches|n_steps|num_steps", ast.unparse(given.args[0]))
+    return bool(batches) and lower == name and "*" not in upper and _BATCH.search(upper) is not None
 
 
 @suspects("same rows in every step")
@@ -338,21 +341,24 @@ def _same_seed(program: Program) -> Iterator[Spot]:
             known = [constant(one) for one in seeds]
             if HELD_OUT.search(target) and not TRAIN.search(target) and known[0] is not None and known[0] == known[1]:
                 yield spot(call, text=shown(call), seed=f"seed {known[0]}")
-        if (
-            function is not None
-            and (both is not None or first is not None)
-            and any(HELD_OUT.search(it) for _, it in calls)
-        ):
-            made = [
-                one
-                for one in ast.walk(function)
-                if called(program, one) in {"manual_seed", "default_rng", "RandomState", "seed"}
-            ]
-            passed = any(re.search(r"seed|rng|gen", one.arg) for one in function.args.args)
-            for one in made if len(made) == 1 and not passed else ():
-                seeds_it = called(program, one) in {"manual_seed", "default_rng", "RandomState", "seed"}
-                if seeds_it and isinstance(one, ast.Call) and one.args and constant(one.args[0]) is not None:
-                    yield spot(one, text=shown(one), seed=f"seed {constant(one.args[0])}")
+        if function is not None and (both or first) is not None and any(HELD_OUT.search(it) for _, it in calls):
+            yield from _seeded(program, function)
+
+
+_SEEDS = named("manual_seed default_rng RandomState seed")
+
+
+def _seeded(program: Program, function: Function) -> Iterator[Spot]:
+    """Yield the only seed in a function, a number, if all its random numbers follow it."""
+    calls = [one for one in ast.walk(function) if isinstance(one, ast.Call)]
+    made = [one for one in calls if called(program, one) in _SEEDS and one.args and constant(one.args[0]) is not None]
+    if len(made) != 1 or any(re.search(r"seed|rng|gen", one.arg) for one in function.args.args):
+        return
+    name = targets_of(program, made[0])
+    draws = [one for one in calls if is_drawn(program, one) and made[0] not in ast.walk(one)]
+    own = [one for one in draws if name and name in words_in(one)]
+    if draws and (not name or len(own) == len(draws)):
+        yield spot(made[0], text=shown(made[0]), seed=f"seed {constant(made[0].args[0])}")
 
 
 @suspects("another rule behind each part")
@@ -367,7 +373,8 @@ def _other_truth(program: Program) -> Iterator[Spot]:
                 r"^(true_?)?(w|weights?|cent(er|re)s?|means|protos?|prototypes|templates|basis|coef\w*|w_true)$",
                 ident(target),
             )
-            fresh = not re.search(r"RandomState|default_rng|Generator", ast.unparse(value))
+            fresh = not re.search(r"RandomState|default_rng|manual_seed", ast.unparse(function))
+            fresh = fresh and not program.loops(node)
             if truth and fresh and is_drawn(program, value):
                 yield spot(node, text=shown(node), function=name)
 
@@ -405,7 +412,7 @@ def _class_weights(program: Program) -> Iterator[Spot]:
         if not indexed or (isinstance(given, ast.Name) and re.search(r"class", given.id)):
             yield spot(call, text=shown(call), what="one weight for each class, where it takes one for each example")
         elif counts and not re.search(r"1(\.0)? /|reciprocal|weight|\*\* -", _source(program, drawn)):
-            both = [call, program.statement(made)]
+            both: tuple[ast.expr | ast.stmt, ...] = (call, program.statement(made))
             yield from (
                 spot(one, text=shown(call), what="the counts: it draws frequent classes more often") for one in both
             )

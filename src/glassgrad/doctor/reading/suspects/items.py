@@ -97,20 +97,15 @@ def _length(program: Program) -> Iterator[Spot]:
 
 
 def _edits(scope: ast.AST, name: str) -> Iterator[ast.stmt | ast.expr]:
-    """Yield the places that change the array of a variable in place: `x[...] = `, `x += `, `x.add_()`, `shuffle(x)`."""
+    """Yield the places that change the array of a variable in place: `x[...] = `, `x += `, `x.add_()`."""
     for node in ast.walk(scope):
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            if (
-                isinstance(target, ast.Subscript)
-                and ident(target) == name
-                and not isinstance(constant(target.slice), str)
-            ):
+        if isinstance(node, ast.Assign):
+            places = [one for one in node.targets if isinstance(one, ast.Subscript) and ident(one) == name]
+            if any(not isinstance(constant(one.slice), str) for one in places):
                 yield node
-        if isinstance(node, ast.AugAssign) and ident(node.target) == name:
+        elif isinstance(node, ast.AugAssign) and ident(node.target) == name:
             yield node
-        edit = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-        if edit is not None and edit.attr in _EDITS and isinstance(edit.value, ast.Name) and edit.value.id == name:
-            assert isinstance(node, ast.Call)
+        elif isinstance(node, ast.Call) and re.fullmatch(rf"{name}\.({'|'.join(_EDITS)})", ast.unparse(node.func)):
             yield node
 
 
@@ -262,10 +257,10 @@ def _each_part(program: Program) -> Iterator[Spot]:
         owner = program.owner(function)
         uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
         name = called(program, node) if isinstance(node, ast.Call) else ""
-        maps = isinstance(node, ast.DictComp) and "enumerate(" in ast.unparse(node.generators[0].iter)
-        maps = maps and not re.search(r"[A-Z]{3}", ast.unparse(node.generators[0].iter))
-        codes = name in {"factorize", "fit_transform"} and re.search(r"ncoder|factorize", ast.unparse(node))
-        codes = codes or (name == "unique" and "return_inverse" in ast.unparse(node))
+        given = ast.unparse(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
+        maps = "enumerate(" in given and not re.search(r"[A-Z]{3}", given)
+        text = ast.unparse(node) if name in {"factorize", "fit_transform", "unique"} else ""
+        codes = re.search(r"ncoder|factorize|return_inverse", text)
         if len(uses) > 1 and (maps or codes or grows):
             yield spot(node, text=shown(node), uses=str(len(uses)))
 
@@ -330,13 +325,9 @@ def _among(program: Program) -> Iterator[Spot]:
     yield from _stacked(program)
 
 
-def _whole_table(program: Program, columns: list[tuple[ast.expr, ast.expr, ast.Assign]]) -> Iterator[Spot]:
+def _whole_table(program: Program, columns: list[tuple[ast.expr, ast.Subscript, ast.Assign]]) -> Iterator[Spot]:
     """Yield `x = data` beside `y = data[:, -1]`."""
-    tables = {
-        ast.unparse(value.value): node
-        for target, value, node in columns
-        if isinstance(value, ast.Subscript) and LABELS.search(ident(target))
-    }
+    tables = {ast.unparse(value.value): node for target, value, node in columns if LABELS.search(ident(target))}
     for target, value, node in assigned(program.tree):
         text = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", ast.unparse(value))
         if text in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):

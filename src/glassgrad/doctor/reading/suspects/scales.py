@@ -197,7 +197,8 @@ def _fitted(program: Program) -> Iterator[Spot]:
 @suspects("divided by 255 twice")
 def _divided(program: Program) -> Iterator[Spot]:
     """Find a division by 255 where examples are made, and another one, or ToTensor, on their way to the model."""
-    early, late = [], []
+    early: list[ast.expr | ast.stmt] = []
+    late: list[ast.expr | ast.stmt] = []
     for node in program.nodes:
         below = node.right if isinstance(node, ast.BinOp) else node.value if isinstance(node, ast.AugAssign) else None
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div) and number(below) == 255:
@@ -280,7 +281,7 @@ def _units(program: Program) -> Iterator[Spot]:
     """Find `np.sin(angle_degrees)` and `np.cos(hour / 24)`."""
     for call in program.calls:
         text = ast.unparse(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
-        if re.search(r"deg|hour|month|day|minute|(^|_)lat|(^|_)lon|heading", text) and not re.search(
+        if re.search(r"deg|hour|month|day|minute|(^|_)lat(_|$)|(^|_)lon(_|$)", text) and not re.search(
             r"pi\b|6\.28|radians|deg2rad|rad|tau", text
         ):
             yield spot(call, text=shown(call))
@@ -321,8 +322,8 @@ def _fractions(program: Program) -> Iterator[Spot]:
     for target, value, node in assigned(program.tree):
         name = called(program, value)
         kinds = [ast.unparse(one.value) for one in getattr(value, "keywords", []) if one.arg == "dtype"]
-        like = name in {"zeros_like", "empty_like", "full_like"} and not kinds
-        like = like and LABELS.search(ident(operand(program, value))) if isinstance(value, ast.Call) else False
+        source = operand(program, value) if isinstance(value, ast.Call) else None
+        like = name in {"zeros_like", "empty_like", "full_like"} and not kinds and LABELS.search(ident(source))
         made = (
             name in {"zeros", "ones", "empty", "full", "zeros_like", "empty_like"} and kinds and _WHOLE.search(kinds[0])
         )
@@ -333,9 +334,9 @@ def _fractions(program: Program) -> Iterator[Spot]:
         held = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ""
         text = ast.unparse(value)
         if held in whole and (re.search(r" / |\.mean\(|\.std\(|sqrt|exp\(|\d\.\d", text) or is_drawn(program, value)):
-            made = whole[held]
-            kept = re.search(r"randint|integers|choice|permutation|argm|//", text) or node.lineno < made.lineno
-            yield from () if kept else [spot(made, node, text=shown(made), stored=shown(node))]
+            first = whole[held]
+            kept = re.search(r"randint|integers|choice|permutation|argm|//", text) or node.lineno < first.lineno
+            yield from () if kept else [spot(first, node, text=shown(first), stored=shown(node))]
 
 
 @suspects("arithmetic in 8 bits")

@@ -187,7 +187,11 @@ def _chosen(program: Program) -> Iterator[Spot]:
     """Find `if test_accuracy > best` and `if train_loss < best`."""
     for node in program.nodes:
         test = node.test if isinstance(node, ast.If) else None
-        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Gt | ast.Lt | ast.GtE | ast.LtE):
+        if (
+            not isinstance(node, ast.If)
+            or not isinstance(test, ast.Compare)
+            or not isinstance(test.ops[0], ast.Gt | ast.Lt | ast.GtE | ast.LtE)
+        ):
             continue
         sides = [ident(test.left), ident(test.comparators[0])]
         best = [one for one in sides if re.search(r"best|(^|_)(min|max|lowest|highest)", one)]

@@ -103,9 +103,9 @@ def _edits(scope: ast.AST, name: str) -> Iterator[ast.stmt | ast.expr]:
             places = [one for one in node.targets if isinstance(one, ast.Subscript) and ident(one) == name]
             if any(not isinstance(constant(one.slice), str) for one in places):
                 yield node
-        elif isinstance(node, ast.AugAssign) and ident(node.target) == name:
-            yield node
-        elif isinstance(node, ast.Call) and re.fullmatch(rf"{name}\.({'|'.join(_EDITS)})", ast.unparse(node.func)):
+        elif (isinstance(node, ast.AugAssign) and ident(node.target) == name) or (
+            isinstance(node, ast.Call) and re.fullmatch(rf"{name}\.({'|'.join(_EDITS)})", ast.unparse(node.func))
+        ):
             yield node
 
 

@@ -86,11 +86,24 @@ def feeds_layer(program: Program, call: ast.expr) -> bool:
 
 
 def rows(program: Program) -> Iterator[list[tuple[str, ast.expr]]]:
-    """Yield each Sequential of a script as the plain names of its layers, with where each is made."""
-    for call in program.calls:
-        if library_name(program, call) == "Sequential" and len(call.args) > 1:
-            found = [(one, layer(program, one)) for one in call.args]
-            yield [(plain(held.name) if held is not None else "", one) for one, held in found]
+    """Yield each Sequential and each list of layers as their plain names, with where each is made.
+
+    A list that a loop extends ends in its first layer again.
+    """
+    for node in program.nodes:
+        outer = program.parents.get(node)
+        grows = (
+            isinstance(outer, ast.Assign | ast.AugAssign)
+            or getattr(getattr(outer, "func", None), "attr", "") == "extend"
+        )
+        given: list[ast.expr] = node.elts if isinstance(node, ast.List) and grows else []
+        if isinstance(node, ast.Call) and library_name(program, node) == "Sequential":
+            given = node.args
+        found = [(one, layer(program, one)) for one in given] if len(given) > 1 else []
+        known = [(plain(held.name) if held is not None else "", one) for one, held in found]
+        if known and (isinstance(node, ast.Call) or all(name for name, _ in known)):
+            repeats = isinstance(node, ast.List) and bool(program.loops(node))
+            yield [*known, known[0]] if repeats else known
 
 
 def last_op(program: Program, node: ast.expr | None, depth: int = 0) -> tuple[str, ast.expr] | None:

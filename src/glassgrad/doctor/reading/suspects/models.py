@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects import models_more, models_norms, models_weights
@@ -21,15 +22,16 @@ from glassgrad.doctor.reading.suspects.layers import (
     applied,
     axes,
     feeds_layer,
+    forwards,
     in_forward,
     last_op,
     models_called,
     plain,
     rows,
 )
-from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses
+from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, returns
 
-_CUTS = ["relu", "relu6", "leakyrelu", "gelu", "elu", "silu", "prelu", "softplus"]
+_CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
 _SIGNED = re.compile(
     r"^(mu|mean|loc|log_?(var|std|sigma|scale)|delta|offsets?|velocity|advantage|value|q(_?values?)?)$"
 )
@@ -45,7 +47,7 @@ def _cut_output(program: Program) -> Iterator[Spot]:
     seen = set()
     for call in models_called(program):
         name, node = last_op(program, call) or ("", call)
-        if name in _CUTS and node not in seen:
+        if name in _CUTS and node not in seen and not feeds_layer(program, call):
             seen.add(node)
             yield spot(node, text=shown(node))
 
@@ -70,17 +72,15 @@ def _normalised_output(program: Program) -> Iterator[Spot]:
 def _one_output(program: Program) -> Iterator[Spot]:
     """Find a softmax or a cross entropy of a layer with one output."""
     given = [(one.call, one.input) for one in losses(program) if one.kind in {"cross_entropy", "nll_loss"}]
-    given += [(call, operand) for call in program.calls for operand in _softened(program, call)]
+    for call in program.calls:
+        name, operand = applied(program, call)
+        if name in {"softmax", "logsoftmax"} and operand is not None and axes(program, call) == (-1,):
+            given.append((call, operand))
     for call, operand in given:
         name, made = last_op(program, operand) or ("", operand)
-        found = layer(program, made.func if isinstance(made, ast.Call) and library_name(program, made) == "" else made)
+        found = layer(program, made.func if isinstance(made, ast.Call) and not library_name(program, made) else made)
         if name == "linear" and found is not None and number(argument(found.call, "out_features", 1)) == 1:
             yield spot(found.call, call, text=shown(found.call))
-
-
-def _softened(program: Program, call: ast.Call) -> list[ast.expr]:
-    name, operand = applied(program, call)
-    return [operand] if name in {"softmax", "logsoftmax"} and operand is not None else []
 
 
 @suspects("signed quantity behind a rectifier")
@@ -89,7 +89,11 @@ def _signed(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
         name, operand = applied(program, value) if value is not None else ("", None)
-        if name not in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"} or operand is None:
+        if (
+            name not in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"}
+            or operand is None
+            or feeds_layer(program, value)
+        ):
             continue
         target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
         inner = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else ""
@@ -149,7 +153,7 @@ def _saturates(program: Program) -> Iterator[Spot]:
     for call in in_forward(program):
         name, operand = applied(program, call)
         weighed = operand is not None and applied(program, operand)[0] in MATRICES | NORMALISING
-        if _flat(name) and (weighed or isinstance(operand, ast.Call)) and feeds_layer(program, call):
+        if _flat(name) and weighed and feeds_layer(program, call):
             yield spot(call, text=shown(call))
 
 
@@ -166,9 +170,9 @@ def _straight(program: Program) -> Iterator[Spot]:
                 yield spot(made, first=shown(one, 40), second=shown(made, 40))
     for call in in_forward(program):
         first = _through_rest(program, call.args[0]) if len(call.args) == 1 else None
-        if first is not None and applied(program, call)[0] in MATRICES and applied(program, first)[0] in MATRICES:
-            if not _is_split(program, first.func, call.func):
-                yield spot(call, first=shown(first.func), second=shown(call.func))
+        both = first is not None and {applied(program, call)[0], applied(program, first)[0]} <= MATRICES
+        if first is not None and both and not _is_split(program, first.func, call.func):
+            yield spot(call, first=shown(first.func), second=shown(call.func))
 
 
 def _through_rest(program: Program, node: ast.expr, depth: int = 0) -> ast.Call | None:
@@ -272,6 +276,61 @@ def _moves(node: ast.expr) -> bool:
     return False
 
 
+@suspects("map viewed as rows")
+def _pixels(program: Program) -> Iterator[Spot]:
+    """Find `x.view(-1, C)` of a map (N, C, H, W), whose channels are not its last axis."""
+    for call in program.calls:
+        if (
+            getattr(call.func, "attr", "") not in {"view", "reshape"}
+            or len(call.args) != 2
+            or constant(call.args[0]) != -1
+        ):
+            continue
+        operand, size = getattr(call.func, "value", None), call.args[1]
+        bound = program.bound(size) if isinstance(size, ast.Name) else None
+        shape = bound.value if bound is not None and bound.item == 1 else None
+        wide = (
+            isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
+        )
+        channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", ast.unparse(shape))
+        channels = channels or (
+            isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", ast.unparse(size))
+        )
+        made = last_op(program, operand) if operand is not None else None
+        conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
+        if (channels or conv) and operand is not None and not _moves(operand) and not _moves_before(program, operand):
+            yield spot(call, text=shown(call))
+
+
+def _moves_before(program: Program, node: ast.expr) -> bool:
+    held = program.value_of(node) if isinstance(node, ast.Name) else None
+    return held is not None and _moves(held)
+
+
+@suspects("pooled along an axis")
+def _pooled(program: Program) -> Iterator[Spot]:
+    for call in in_forward(program):
+        name, operand = applied(program, call)
+        along = axes(program, call)
+        kept = isinstance(program.statement(call), ast.Return | ast.Assign) and layer(program, call.func) is None
+        if name in {"mean", "amax", "max", "sum"} and along and 0 not in along and operand is not None and kept:
+            yield spot(call, text=shown(call))
+
+
+@suspects("part of the result returned")
+def _returns_part(program: Program) -> Iterator[Spot]:
+    """Find `return x[0]` and `return x[:, 0]` in a forward pass."""
+    for _, forward in forwards(program):
+        for node in returns(program, forward):
+            value = node.value
+            while isinstance(value, ast.Call) and len(value.args) == 1:
+                value = value.args[0]
+            parts = value.slice.elts if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Tuple) else []
+            parts = parts or ([value.slice] if isinstance(value, ast.Subscript) else [])
+            if any(isinstance(constant(one), int) for one in parts):
+                yield spot(node, text=shown(node))
+
+
 @suspects("width and height exchanged")
 def _turned(program: Program) -> Iterator[Spot]:
     for call in program.calls:
@@ -299,7 +358,7 @@ def _skips(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = plain(library_name(program, call))
         at = 2 if name.startswith("conv") else 0
-        if name.startswith("conv") or name.startswith(("max", "avg")):
+        if name.startswith(("conv", "max", "avg")):
             size, stride = (setting(program, argument(call, *one)) for one in (("kernel_size", at), ("stride", at + 1)))
             if size is not None and stride is not None and 1 < size < stride:
                 yield spot(call, text=shown(call))

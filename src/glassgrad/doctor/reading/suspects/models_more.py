@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.layers import MATRICES, applied, forwards, rows
+from glassgrad.doctor.reading.suspects.layers import MATRICES, applied, axes, forwards, rows
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
 _ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
 _DERIVATIVE = re.compile(r"^d?(?P<of>[a-z]+?)_?(d|_)(?P<by>[xyzt]{1,2})$")
+_FIELDS = set(["u", "v", "w", "p", "q", "h", "f", "y", "psi", "phi", "rho"])
 _BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
 _LOG_DET = re.compile(r"log_?(abs_?)?(det|jac)|ldj|sldj|logdet|\bld\b", re.IGNORECASE)
 
@@ -63,17 +64,17 @@ def _order_returned(program: Program) -> Iterator[Spot]:
         for node in returns(program, backward):
             parts = node.value.elts if isinstance(node.value, ast.Tuple) else []
             places = [_named_after(ast.unparse(one), given) for one in parts]
-            known = [one for one in places if one is not None]
-            if len(known) > 1 and known != sorted(known):
+            known = [(at, one) for at, one in enumerate(places) if one is not None]
+            if len(known) > 1 and any(at != one for at, one in known) and len(parts) == len(given):
                 yield spot(node, text=shown(node), given=", ".join(given))
 
 
 def _named_after(text: str, given: list[str]) -> int | None:
     """Return the index of the input that a gradient is named after, as in `grad_weight`."""
-    inner = re.sub(r"^(grad|d|g)_?|_?grad$", "", text)
-    return next(
-        (at for at, one in enumerate(given) if inner and (inner == one or inner == one[:1] or one in text)), None
-    )
+    alike = {"x": "input", "inp": "input", "w": "weight", "b": "bias"}
+    inner = re.sub(r"^(grad_|d_|g_|grad)|_?grad$|^d(?=[wxb]$)", "", text)
+    wanted, names = alike.get(inner, inner), [alike.get(one, one) for one in given]
+    return names.index(wanted) if wanted in names and inner != text else None
 
 
 # --- gates and experts ---
@@ -85,17 +86,18 @@ def _gate(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
             continue
+        owner = program.owner(node)
         sides = [_factors(one) for one in (node.left, node.right)]
+        if owner is None or not owner.is_module or min(map(len, sides)) < 2:
+            continue
         names = [next((one for one in side if _GATE.match(one.replace("self.", ""))), "") for side in sides]
-        if names[0] and names[0] == names[1] and min(map(len, sides)) > 1:
-            yield spot(node, text=shown(node), gate=names[0])
-        rest = [one for side in sides for one in side if re.match(r"1(\.0)? [-+] ", one)]
-        for one in rest:
-            gate = one[4:].strip() if one[1:4] in {" - ", " + "} else one.split(" ", 2)[2]
-            bound = _value_named(program, node, gate)
-            raw = bound is not None and applied(program, bound)[0] in MATRICES | {"relu"}
-            if "+" in one.split(gate)[0] or raw:
-                yield spot(node, text=shown(node), gate=gate)
+        rest = next((one for side in sides for one in side if re.match(r"1(\.0)? [-+] ", one)), "")
+        gate = re.sub(r"^1(\.0)? [-+] ", "", rest)
+        value = _value_named(program, node, gate) if gate.isidentifier() else None
+        raw = value is not None and applied(program, value)[0] in MATRICES | {"relu", "tanh"}
+        turned = "+" in rest and gate in names
+        if (names[0] and names[0] == names[1]) or raw or turned:
+            yield spot(node, text=shown(node), gate=names[0] or gate)
 
 
 def _factors(node: ast.expr) -> list[str]:
@@ -194,7 +196,7 @@ def _returned(program: Program) -> Iterator[Spot]:
 
 
 def _is_end(node: ast.Name) -> bool:
-    return bool(re.match(r"^(src|dst|row|col|source|target|sender|receiver|senders|receivers|i|j|u|v)$", node.id))
+    return bool(re.match(r"^(src|dst|row|col|source|target|sender|receiver|senders|receivers)$", node.id))
 
 
 # --- differential equations ---
@@ -204,9 +206,10 @@ def _gradient_calls(program: Program) -> Iterator[tuple[ast.Assign, ast.Call]]:
     for node in program.nodes:
         value = node.value if isinstance(node, ast.Assign) else None
         value = value.value if isinstance(value, ast.Subscript) else value
-        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and len(value.args) >= 2:
-            if re.search(r"(^|[._])(grad|gradient|gradients|derivative|diff|deriv)s?$", ast.unparse(value.func)):
-                yield node, value
+        called = ast.unparse(value.func) if isinstance(value, ast.Call) and len(value.args) >= 2 else ""
+        derives = re.search(r"(^|[._])(grad|gradient|derivative|diff|deriv|d)s?$", called)
+        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and derives:
+            yield node, value
 
 
 @suspects("derivative by another variable")
@@ -272,8 +275,10 @@ def _equation(program: Program) -> Iterator[Spot]:
     """Find the sum of derivatives that is to be zero."""
     for node in program.nodes:
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-        names = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)} if value is not None else set()
-        found = {name for name in names if (match := _DERIVATIVE.match(name)) and len(match["of"]) < 5}
+        names = (
+            {one.id for one in ast.walk(value) if isinstance(one, ast.Name)} if isinstance(value, ast.BinOp) else set()
+        )
+        found = {name for name in names if (match := _DERIVATIVE.match(name)) and match["of"] in _FIELDS}
         sums = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Sub) for one in ast.walk(node))
         second = any(len(name) > 3 and name[-1] == name[-2] for name in found)
         if isinstance(node, ast.Assign | ast.Return) and sums and found and (second or len(found) > 1):
@@ -286,34 +291,32 @@ def _equation(program: Program) -> Iterator[Spot]:
 @suspects("step of an integrator")
 def _integrator(program: Program) -> Iterator[Spot]:
     """Find Runge-Kutta weights that are not 1, 2, 2, 1, and a step of a vector field without its size."""
-    for node in program.nodes:
-        text = ast.unparse(node) if isinstance(node, ast.BinOp) else ""
-        slopes = {"k1", "k2", "k3", "k4"} <= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-        outer = program.parents.get(node)
-        if text and slopes and not isinstance(outer, ast.BinOp):
-            right = re.search(r"k1 \+ 2(\.0)? \* k2 \+ 2(\.0)? \* k3 \+ k4", text) or re.search(
-                r"2(\.0)? \* \(k2 \+ k3\)", text
-            )
-            if (not right or "6" not in text) and isinstance(node, ast.expr):
-                yield spot(node, text=shown(node))
     for function in program.functions.values():
-        sized = next((name for name in ("dt", "h", "step_size") if name in _read(function, stores=True)), "")
-        used = sized and sized in _read(function, stores=False)
-        for node in ast.walk(function):
-            if (
-                isinstance(node, ast.Assign)
-                and sized
-                and not used
-                and re.match(r"(\w+) = \1 \+ [\w.]+\(", ast.unparse(node))
-            ):
+        names = _read(function, stores=True)
+        sized = next((name for name in ("dt", "h", "step_size") if name in names), "")
+        used = bool(sized) and sized in _read(function, stores=False)
+        slopes = {"k1", "k2", "k3", "k4"} <= names
+        for node in ast.walk(function) if sized or slopes else ():
+            value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+            text = ast.unparse(node) if value is not None else ""
+            adds_up = slopes and _is_sum_of_slopes(text.split(" = ")[-1]) and not _is_fourth_order(text)
+            whole = (
+                slopes
+                and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", text)
+                and not re.search(r"/ 2|0\.5", text)
+            )
+            bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", text)
+            if isinstance(node, ast.stmt) and (adds_up or whole or bare):
                 yield spot(node, text=shown(node))
-    for node in program.nodes:
-        half = (
-            re.match(r"(k3|k2) = .*\+ (dt|h) \* k[12]\b", ast.unparse(node)) if isinstance(node, ast.Assign) else None
-        )
-        both = any(isinstance(one, ast.Name) and one.id == "k4" for one in program.nodes)
-        if half and both and isinstance(node, ast.Assign) and not re.search(r"/ 2|0\.5", ast.unparse(node)):
-            yield spot(node, text=shown(node))
+
+
+def _is_sum_of_slopes(text: str) -> bool:
+    return all(name in text for name in ("k1", "k2", "k3", "k4"))
+
+
+def _is_fourth_order(text: str) -> bool:
+    doubled = r"k1 \+ 2(\.0)? \* k2 \+ 2(\.0)? \* k3 \+ k4|2(\.0)? \* \(k2 \+ k3\)|k2 \* 2 \+ k3 \* 2"
+    return "6" in text and bool(re.search(doubled, text))
 
 
 def _read(function: Function, stores: bool) -> set[str]:
@@ -368,11 +371,7 @@ def _log_det(program: Program) -> Iterator[Spot]:
         if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
             continue
         lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in text
-        if (
-            lost
-            or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", text)
-            or _is_subtracted(node)
-        ):
+        if lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", text) or _is_subtracted(node):
             yield spot(node, text=shown(node))
 
 
@@ -416,14 +415,27 @@ def _biases(program: Program) -> Iterator[Spot]:
         for node in ast.walk(forward):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
                 continue
-            found = [_bias(program, one) for one in (node.left, node.right)]
-            flat = re.search(r"sum\((dim=|axis=)?-?1\)|sum\(\w+ \* \w+, (dim=)?-?1\)|squeeze", ast.unparse(forward))
-            if any(found) and flat and "keepdim" not in ast.unparse(forward):
+            sides = (node.left, node.right)
+            flat = [_is_flat_sum(program, one) for one in sides]
+            if any(flat) and any(_bias(program, one) for one, row in zip(sides, flat, strict=True) if not row):
                 yield spot(node, text=shown(node))
 
 
-def _bias(program: Program, node: ast.expr) -> bool:
+def _is_flat_sum(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is a sum along an axis that does not stay."""
     held = program.value_of(node) if isinstance(node, ast.Name) else node
+    if isinstance(held, ast.BinOp) and isinstance(held.op, ast.Add):
+        return any(_is_flat_sum(program, one) for one in (held.left, held.right))
+    if not isinstance(held, ast.Call) or applied(program, held)[0] != "sum":
+        return False
+    return axes(program, held) in {(1,), (-1,)} and not any(one.arg == "keepdim" for one in held.keywords)
+
+
+def _bias(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is the output of an embedding of one number, or a sum with one."""
+    held = program.value_of(node) if isinstance(node, ast.Name) else node
+    if isinstance(held, ast.BinOp) and isinstance(held.op, ast.Add):
+        return any(_bias(program, one) for one in (held.left, held.right))
     found = layer(program, held.func) if isinstance(held, ast.Call) else None
     return found is not None and found.name == "Embedding" and constant(argument(found.call, "embedding_dim", 1)) == 1
 

@@ -58,9 +58,12 @@ def _whole_batch(program: Program) -> Iterator[Spot]:
             held = program.value_of(right) if isinstance(right, ast.Name) else right
             name, operand = applied(program, held) if held is not None else ("", None)
             single = isinstance(held, ast.Call) and axes(program, held) == () and len(held.args) < 2
-            if name in {"norm", "std", "max", "sum", "var", "amax"} and single and isinstance(node, ast.BinOp):
-                if operand is not None and ast.unparse(operand) in ast.unparse(node.left):
-                    yield spot(node, text=shown(node), name=owner.node.name)
+            same = (
+                isinstance(node, ast.BinOp) and operand is not None and ast.unparse(operand) in ast.unparse(node.left)
+            )
+            known = name in {"norm", "std", "max", "sum", "var", "amax"} and single and same
+            if known and isinstance(node, ast.BinOp):
+                yield spot(node, text=shown(node), name=owner.node.name)
 
 
 @suspects("normalised by the variance")

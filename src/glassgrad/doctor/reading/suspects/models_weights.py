@@ -57,7 +57,10 @@ def _too_large(program: Program) -> Iterator[Spot]:
         given = argument(call, "std" if name == "normal_" else "b", at)
         size = setting(program, given)
         large = name in {"normal_", "uniform_", "trunc_normal_"} and not (given is not None and size is None)
-        bias = re.search("bias|norm|embed", _on(call) if method else ast.unparse(call.args[0]) if call.args else "")
+        bias = re.search(
+            "bias|norm|embed|grad|epsilon|noise",
+            _on(call) if method else ast.unparse(call.args[0]) if call.args else "",
+        )
         gain = setting(program, argument(call, "gain", 1)) if name.startswith(("xavier", "orthogonal")) else None
         if (large and (size is None or size >= 0.4) and not bias) or (gain is not None and gain >= 3):
             yield spot(call, text=shown(call))
@@ -77,13 +80,13 @@ def _equal(program: Program) -> Iterator[Spot]:
             text = ast.unparse(call.func.value)
         around = [ast.unparse(one.test) for one in program.outward(call) if isinstance(one, ast.If)]
         known = "weight" in text and not re.search("norm|bn|ln|emb|bias", text + " ".join(around), re.IGNORECASE)
-        if known and not _ZERO.search(text):
+        if known and not _ZERO.search(text) and not re.search(r"grad|latent|_hh|logits", text):
             yield spot(call, text=shown(call))
     for made, first, name, _ in _parameters(program):
         alike = isinstance(first, ast.Call) and library_name(program, first) in {"zeros", "ones", "full"}
-        if alike and isinstance(first, ast.Call) and _sizes(first) == 2 and constant(first.args[0]) != 1:
-            if not _VECTORS.search(name) and not re.search("bias|^b|lora", name, re.IGNORECASE):
-                yield spot(made, text=shown(made))
+        matrix = alike and isinstance(first, ast.Call) and _sizes(first) == 2 and constant(first.args[0]) != 1
+        if matrix and not _VECTORS.search(name) and not re.search("bias|^b|lora|logits", name, re.IGNORECASE):
+            yield spot(made, text=shown(made))
 
 
 @suspects("parameter with numbers of chance")
@@ -109,11 +112,10 @@ def _unscaled(program: Program) -> Iterator[Spot]:
         drawn = library_name(program, first) if isinstance(first, ast.Call) else ""
         if drawn in {"randn", "rand"} and isinstance(first, ast.Call) and _sizes(first) >= 2:
             narrow = all(constant(one) == 1 for one in first.args[:1])
-            if (
-                not _VECTORS.search(name)
-                and not narrow
-                and not re.search(rf"_\(self\.{name}\b", _source(program, made))
-            ):
+            text = _source(program, made)
+            multiplies = re.search(rf"@ \(?self\.{name}\b|(mm|matmul|linear|einsum)\([^)]*self\.{name}\b", text)
+            filled = re.search(rf"_\(self\.{name}\b", text)
+            if not _VECTORS.search(name) and not narrow and multiplies and not filled:
                 yield spot(made, text=shown(made))
 
 
@@ -171,9 +173,18 @@ def _drawn_again(program: Program) -> Iterator[Spot]:
         given = ast.unparse(call.args[0]) if call.args else ""
         target = _on(call)
         loads = [one for one in program.calls_of(".load_state_dict") if _on(one) == target and one.lineno < call.lineno]
-        same = [one for one in loads if program.function(one) is program.function(call)]
+        same = [one for one in loads if program.function(one) is program.function(call) and _both(program, one, call)]
         if re.search("init|weight", given) and same:
             yield spot(call, same[0], text=shown(call), loaded=shown(same[0]))
+
+
+def _both(program: Program, first: ast.AST, second: ast.AST) -> bool:
+    """Tell whether a run can reach both of two nodes: no condition has them in its two branches."""
+    around = {one for one in program.outward(first) if isinstance(one, ast.If)}
+    for one in program.outward(second):
+        if isinstance(one, ast.If) and one in around and any(second in ast.walk(part) for part in one.orelse):
+            return any(first in ast.walk(part) for part in one.orelse)
+    return True
 
 
 # --- where weights are kept ---
@@ -225,9 +236,8 @@ def _unused(program: Program) -> Iterator[Spot]:
             continue
         for name, bounds in owner.attributes.items():
             value = bounds[-1].value if len(bounds) == 1 else None
-            if name not in read and isinstance(value, ast.Call) and layer(program, value) is not None:
-                if library_name(program, value) not in {"CrossEntropyLoss", "Identity", "MSELoss", "Flatten"}:
-                    yield spot(value, text=f"self.{name} = {shown(value, 40)}", name=name)
+            if name not in read and isinstance(value, ast.Call) and has_weights(program, value):
+                yield spot(value, text=f"self.{name} = {shown(value, 40)}", name=name)
 
 
 # --- what is shared ---
@@ -309,9 +319,9 @@ def _copied(program: Program) -> Iterator[Spot]:
         inner = value.args[0] if isinstance(value, ast.Call) and value.args else None
         called = last(program.names.full(value.func)) or ast.unparse(value.func) if isinstance(value, ast.Call) else ""
         whole = inner is not None and re.search(r"weight(\.data|\.t\(\)|\.T|\.clone\(\))*$", ast.unparse(inner))
-        if data or (target.endswith("weight") and whole and called in {"Parameter", "deepcopy", "copy"}):
-            if re.search(r"emb|enc|tok|wte", ast.unparse(value)):
-                yield spot(node, text=shown(node))
+        copied = data or (target.endswith("weight") and whole and called in {"Parameter", "deepcopy", "copy"})
+        if copied and re.search(r"emb|enc|tok|wte", ast.unparse(value)):
+            yield spot(node, text=shown(node))
 
 
 @suspects("shallow copy of a model")

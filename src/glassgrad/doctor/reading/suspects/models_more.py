@@ -15,7 +15,7 @@ from glassgrad.doctor.reading.values import layer, returns
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
 _ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
 _DERIVATIVE = re.compile(r"^d?(?P<of>[a-z]+?)_?(d|_)(?P<by>[xyzt]{1,2})$")
-_FIELDS = set(["u", "v", "w", "p", "q", "h", "f", "y", "psi", "phi", "rho"])
+_FIELDS = {"u", "v", "w", "p", "q", "h", "f", "y", "psi", "phi", "rho"}
 _BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
 _LOG_DET = re.compile(r"log_?(abs_?)?(det|jac)|ldj|sldj|logdet|\bld\b", re.IGNORECASE)
 

@@ -89,16 +89,13 @@ def _signed(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
         name, operand = applied(program, value) if value is not None else ("", None)
-        if (
-            name not in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"}
-            or operand is None
-            or feeds_layer(program, value)
-        ):
+        known = isinstance(node, ast.stmt) and name in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"}
+        if not known or operand is None or value is None or feeds_layer(program, value):
             continue
         target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
         inner = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else ""
         inner = re.sub(r"^(fc|to|linear|lin)_|_(head|layer|fc|net|out|linear)$", "", inner)
-        if _SIGNED.match(target) or _SIGNED.match(inner):
+        if isinstance(node, ast.stmt) and (_SIGNED.match(target) or _SIGNED.match(inner)):
             yield spot(node, text=shown(node), name=target or inner)
 
 
@@ -169,10 +166,10 @@ def _straight(program: Program) -> Iterator[Spot]:
             if first in MATRICES and second in MATRICES and not _is_split(program, one, made):
                 yield spot(made, first=shown(one, 40), second=shown(made, 40))
     for call in in_forward(program):
-        first = _through_rest(program, call.args[0]) if len(call.args) == 1 else None
-        both = first is not None and {applied(program, call)[0], applied(program, first)[0]} <= MATRICES
-        if first is not None and both and not _is_split(program, first.func, call.func):
-            yield spot(call, first=shown(first.func), second=shown(call.func))
+        before = _through_rest(program, call.args[0]) if len(call.args) == 1 else None
+        both = before is not None and {applied(program, call)[0], applied(program, before)[0]} <= MATRICES
+        if before is not None and both and not _is_split(program, before.func, call.func):
+            yield spot(call, first=shown(before.func), second=shown(call.func))
 
 
 def _through_rest(program: Program, node: ast.expr, depth: int = 0) -> ast.Call | None:

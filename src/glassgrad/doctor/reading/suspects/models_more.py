@@ -46,8 +46,9 @@ def _derivative(program: Program) -> Iterator[Spot]:
 @suspects("saved tensors in another order")
 def _order_saved(program: Program) -> Iterator[Spot]:
     for forward, backward in _own(program):
-        saves = [one for one in ast.walk(forward) if applied(program, one)[0] == "saveforbackward"]
-        saved = [ast.unparse(one) for call in saves if isinstance(call, ast.Call) for one in call.args]
+        calls = [one for one in ast.walk(forward) if isinstance(one, ast.Call)]
+        saves = [one for one in calls if applied(program, one)[0] == "saveforbackward"]
+        saved = [ast.unparse(one) for call in saves for one in call.args]
         for node in ast.walk(backward):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             tensors = isinstance(node, ast.Assign) and ast.unparse(node.value).endswith("saved_tensors")
@@ -121,18 +122,9 @@ def _router(program: Program) -> Iterator[Spot]:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             value = node.value if isinstance(node, ast.Assign) else None
             first = ast.unparse(target.elts[0]) if isinstance(target, ast.Tuple) else ""
-            part = (
-                value.value
-                if isinstance(value, ast.Subscript)
-                else value.value
-                if isinstance(value, ast.Attribute)
-                else None
-            )
-            indices = (
-                part is not None
-                and applied(program, part)[0] == "topk"
-                and re.search(r"\[1\]$|indices$", ast.unparse(value))
-            )
+            part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else None
+            second = value is not None and re.search(r"\[1\]$|indices$", ast.unparse(value))
+            indices = second and part is not None and applied(program, part)[0] == "topk"
             ignored = applied(program, value)[0] == "topk" and first.startswith("_") if value is not None else False
             chosen = applied(program, value)[0] == "argmax" if value is not None else False
             if isinstance(node, ast.Assign) and (indices or ignored or chosen):

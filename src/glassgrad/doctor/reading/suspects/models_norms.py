@@ -165,8 +165,8 @@ def _own_dropout(program: Program) -> Iterator[Spot]:
     for owner, forward in forwards(program):
         text = ast.unparse(owner.node)
         for node in ast.walk(forward):
-            draws = isinstance(node, ast.Compare) and re.search(r"\brand(_like)?\(", ast.unparse(node.left))
-            draws = draws or (isinstance(node, ast.Call) and "bernoulli" in ast.unparse(node.func))
+            compares = isinstance(node, ast.Compare) and re.search(r"\brand(_like)?\(", ast.unparse(node.left))
+            draws = compares or (isinstance(node, ast.Call) and "bernoulli" in ast.unparse(node.func))
             scaled = re.search(r"/ \(?(1(\.0)? - |self\.keep|keep)|/ self\.\w*keep|div_?\(|/ keep", text)
             if draws and isinstance(node, ast.expr) and not (scaled and "training" in text):
                 yield spot(node, program.statement(node), text=shown(node))

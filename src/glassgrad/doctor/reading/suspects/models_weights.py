@@ -397,7 +397,7 @@ def _changes_input(program: Program) -> Iterator[Spot]:
     for _, forward in forwards(program):
         given = {one.arg for one in forward.args.args[1:]}
         for node in forward.body:
-            target = node.target if isinstance(node, ast.AugAssign) else None
+            target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
             target = node.targets[0] if isinstance(node, ast.Assign) else target
             base = target.value if isinstance(target, ast.Subscript) else target
             in_place = isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)

@@ -255,7 +255,9 @@ def _same_twice(program: Program) -> Iterator[Spot]:
 @suspects("view of several axes")
 def _views(program: Program) -> Iterator[Spot]:
     """Find `x.view(a, b, c)` with three or more sizes, and no exchange of axes beside it."""
-    for call in in_forward(program):
+    for call in program.calls:
+        if program.function(call) is None:
+            continue
         name, operand = applied(program, call)
         moved = operand is not None and _moves(operand)
         outer = program.parents.get(call)

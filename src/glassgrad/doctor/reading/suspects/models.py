@@ -1,22 +1,383 @@
-"""Suspects about models: layers and their order, shapes, normalisation, initial weights, registered parts."""
+"""Suspects about models: layers and their order, activations, shapes, normalisation and dropout."""
 
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Program
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects import models_more, models_norms, models_weights
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.layers import (
+    BENDS,
+    MATRICES,
+    NORMALISING,
+    REDUCING,
+    RESTING,
+    applied,
+    axes,
+    feeds_layer,
+    forwards,
+    in_forward,
+    last_op,
+    models_called,
+    plain,
+    rows,
+)
+from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, returns
+
+_CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
+_SIGNED = re.compile(
+    r"^(mu|mean|loc|log_?(var|std|sigma|scale)|delta|offsets?|velocity|advantage|value|q(_?values?)?)$"
+)
+_STACKED = re.compile(r"stack|\[|experts|heads")
+_MAY_END = re.compile(r"sigma|std|var|eps|temp|scale|weight|mask|score|step|len|idx|index|norm|dist", re.IGNORECASE)
+
+
+# --- what the model ends in ---
+
+
+@suspects("rectifier behind the last layer")
+def _cut_output(program: Program) -> Iterator[Spot]:
+    seen = set()
+    for call in models_called(program):
+        name, node = last_op(program, call) or ("", call)
+        if name in _CUTS and node not in seen and not feeds_layer(program, call):
+            seen.add(node)
+            yield spot(node, text=shown(node))
+
+
+@suspects("bounded output of a regression")
+def _bounded_output(program: Program) -> Iterator[Spot]:
+    for one in losses(program):
+        name, node = last_op(program, one.input) or ("", one.input)
+        if one.kind in ELEMENTWISE and name in {"sigmoid", "tanh", "hardtanh", "hardsigmoid", "softmax"}:
+            yield spot(node, text=shown(node))
+
+
+@suspects("normalised output")
+def _normalised_output(program: Program) -> Iterator[Spot]:
+    for call in models_called(program):
+        name, node = last_op(program, call) or ("", call)
+        if name in NORMALISING - {"layernorm"} or name.startswith("dropout"):
+            yield spot(node, text=shown(node))
+
+
+@suspects("one output for several classes")
+def _one_output(program: Program) -> Iterator[Spot]:
+    """Find a softmax or a cross entropy of a layer with one output."""
+    given = [(one.call, one.input) for one in losses(program) if one.kind in {"cross_entropy", "nll_loss"}]
+    for call in program.calls:
+        name, operand = applied(program, call)
+        if name in {"softmax", "logsoftmax"} and operand is not None and axes(program, call) == (-1,):
+            given.append((call, operand))
+    for call, operand in given:
+        name, made = last_op(program, operand) or ("", operand)
+        found = layer(program, made.func if isinstance(made, ast.Call) and not library_name(program, made) else made)
+        if name == "linear" and found is not None and number(argument(found.call, "out_features", 1)) == 1:
+            yield spot(found.call, call, text=shown(found.call))
+
+
+@suspects("signed quantity behind a rectifier")
+def _signed(program: Program) -> Iterator[Spot]:
+    """Find `mu = F.relu(self.mu(h))`, or such an op around a layer with such a name."""
+    for node in program.nodes:
+        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+        name, operand = applied(program, value) if value is not None else ("", None)
+        known = isinstance(node, ast.stmt) and name in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"}
+        if not known or operand is None or value is None or feeds_layer(program, value):
+            continue
+        target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        inner = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else ""
+        inner = re.sub(r"^(fc|to|linear|lin)_|_(head|layer|fc|net|out|linear)$", "", inner)
+        if isinstance(node, ast.stmt) and (_SIGNED.match(target) or _SIGNED.match(inner)):
+            yield spot(node, text=shown(node), name=target or inner)
+
+
+@suspects("output clamped")
+def _clamped(program: Program) -> Iterator[Spot]:
+    for call in in_forward(program):
+        name, operand = applied(program, call)
+        around = ast.unparse(program.statement(call))
+        low, high = (argument(call, one) or _after(program, call, place) for one, place in (("min", 0), ("max", 1)))
+        if name in {"clamp", "clip", "hardtanh"} and operand is not None and not _MAY_END.search(around):
+            both = low is not None and high is not None
+            if both and (isinstance(program.statement(call), ast.Return) or feeds_layer(program, call)):
+                yield spot(call, text=shown(call))
+
+
+def _after(program: Program, call: ast.Call, place: int) -> ast.expr | None:
+    """Return a positional argument behind the operand of an op."""
+    at = place + (1 if program.names.full(call.func) else 0)
+    return call.args[at] if len(call.args) > at else None
+
+
+# --- activations ---
+
+
+@suspects("activation behind an activation")
+def _twice(program: Program) -> Iterator[Spot]:
+    ends = BENDS | {"softmax", "logsoftmax"}
+    for call in program.calls:
+        name, operand = applied(program, call)
+        inner = applied(program, operand)[0] if operand is not None else ""
+        if name in ends and _doubles(inner, name):
+            yield spot(call, first=inner, second=name)
+    for row in rows(program):
+        for (first, _), (second, made) in itertools.pairwise(row):
+            if second in ends and _doubles(first, second):
+                yield spot(made, first=first, second=second)
+
+
+def _doubles(first: str, second: str) -> bool:
+    attention = second == "softmax" and first in {"tanh", "leakyrelu"}
+    squares = first in {"sin", "softplus", "logsigmoid"} or second in {"sin", "softplus", "logsoftmax", "logsigmoid"}
+    return first in BENDS | {"softmax"} and not attention and not squares
+
+
+@suspects("saturating activations in hidden layers")
+def _saturates(program: Program) -> Iterator[Spot]:
+    """Find sigmoids, or a softmax, whose result goes into another layer."""
+    for row in rows(program):
+        found = [made for (name, made), (after, _) in itertools.pairwise(row) if _flat(name) and after in MATRICES]
+        for node in found:
+            yield spot(node, text=shown(node))
+    for call in in_forward(program):
+        name, operand = applied(program, call)
+        weighed = operand is not None and applied(program, operand)[0] in MATRICES | NORMALISING
+        if _flat(name) and weighed and feeds_layer(program, call):
+            yield spot(call, text=shown(call))
+
+
+def _flat(name: str) -> bool:
+    return name in {"sigmoid", "softmax", "hardsigmoid", "softsign"}
+
+
+@suspects("layers without an activation between them")
+def _straight(program: Program) -> Iterator[Spot]:
+    for row in rows(program):
+        kept = [(name, made) for name, made in row if name not in RESTING]
+        for (first, one), (second, made) in itertools.pairwise(kept):
+            if first in MATRICES and second in MATRICES and not _is_split(program, one, made):
+                yield spot(made, first=shown(one, 40), second=shown(made, 40))
+    for call in in_forward(program):
+        before = _through_rest(program, call.args[0]) if len(call.args) == 1 else None
+        both = before is not None and {applied(program, call)[0], applied(program, before)[0]} <= MATRICES
+        if before is not None and both and not _is_split(program, before.func, call.func):
+            yield spot(call, first=shown(before.func), second=shown(call.func))
+
+
+def _through_rest(program: Program, node: ast.expr, depth: int = 0) -> ast.Call | None:
+    """Return the call that makes a value, seen through normalisation, dropout and the statement before."""
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        node = bound.value if bound is not None and bound.item is None and bound.value is not None else node
+    name, operand = applied(program, node)
+    if name in RESTING and operand is not None and depth < 4:
+        return _through_rest(program, operand, depth + 1)
+    return node if isinstance(node, ast.Call) else None
+
+
+def _is_split(program: Program, first: ast.expr, second: ast.expr) -> bool:
+    """Tell whether two layers are parts of one map: a depthwise convolution, a resampling, a narrow middle."""
+    found = [layer(program, one) for one in (first, second)]
+    if None in found or any(one is not None and argument(one.call, "groups", 6) is not None for one in found):
+        return True
+    middle = number(argument(found[0].call, "out_features", 1)) if found[0] is not None else None
+    wide = number(argument(found[0].call, "in_features", 0)) if found[0] is not None else None
+    after = number(argument(found[1].call, "out_features", 1)) if found[1] is not None else None
+    return middle is not None and wide is not None and after is not None and middle < min(wide, after)
+
+
+# --- axes and shapes ---
+
+
+@suspects("batch flattened into one row")
+def _flattened(program: Program) -> Iterator[Spot]:
+    for call in in_forward(program):
+        name, operand = applied(program, call)
+        given = _after(program, call, 0)
+        whole = name == "flatten" and (given is None or constant(given) == 0) and not call.keywords
+        whole |= name in {"view", "reshape"} and constant(given) == -1 and len(call.args) == 1
+        if whole and operand is not None and layer(program, call.func) is None and feeds_layer(program, call):
+            yield spot(call, text=shown(call))
+    for call in program.calls:
+        if library_name(program, call) == "Flatten" and constant(argument(call, "start_dim", 0)) == 0:
+            yield spot(call, text=shown(call))
+
+
+@suspects("squeeze of every axis")
+def _squeezed(program: Program) -> Iterator[Spot]:
+    for call in in_forward(program):
+        name, operand = applied(program, call)
+        if name == "squeeze" and _after(program, call, 0) is None and not call.keywords and operand is not None:
+            yield spot(call, text=shown(call), operand=shown(operand, 30))
+
+
+@suspects("reduced over the batch")
+def _over_batch(program: Program) -> Iterator[Spot]:
+    for call in in_forward(program):
+        name, operand = applied(program, call)
+        if name in REDUCING | {"cosinesimilarity", "argmax"} and axes(program, call) == (0,) and operand is not None:
+            held = program.value_of(operand) if isinstance(operand, ast.Name) else None
+            text = ast.unparse(operand) + (ast.unparse(held) if held is not None else "")
+            if not _STACKED.search(text) and layer(program, call.func) is None:
+                yield spot(call, text=shown(call))
+    for call in program.calls:
+        if library_name(program, call) in {"Softmax", "LogSoftmax"} and axes(program, call) == (0,):
+            yield spot(call, text=shown(call))
+
+
+@suspects("joined along the batch")
+def _joined(program: Program) -> Iterator[Spot]:
+    for call in in_forward(program):
+        name, operand = applied(program, call)
+        first = name in {"cat", "concat", "concatenate"} and axes(program, call) in {(), (0,)}
+        if first and isinstance(operand, ast.List | ast.Tuple) and len(operand.elts) > 1:
+            yield spot(call, text=shown(call))
+
+
+@suspects("the same tensor joined twice")
+def _same_twice(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name, operand = applied(program, call)
+        if name in {"cat", "concat", "stack"} and isinstance(operand, ast.List | ast.Tuple):
+            given = [ast.unparse(one) for one in operand.elts if not isinstance(one, ast.Constant)]
+            if len(given) == 2 and given[0] == given[1] and isinstance(operand.elts[0], ast.Name | ast.Attribute):
+                yield spot(call, text=shown(call))
 
 
 @suspects("view of several axes")
 def _views(program: Program) -> Iterator[Spot]:
-    """Find `x.view(a, b, c)` with three or more sizes."""
-    for name in (".view", ".reshape"):
-        for call in program.calls_of(name):
-            if len(call.args) >= 3 and isinstance(call.func, ast.Attribute):
+    """Find `x.view(a, b, c)` with three or more sizes, and no exchange of axes beside it."""
+    for call in program.calls:
+        if program.function(call) is None:
+            continue
+        name, operand = applied(program, call)
+        moved = operand is not None and _moves(operand)
+        outer = program.parents.get(call)
+        moved |= isinstance(outer, ast.Attribute) and outer.attr in {"transpose", "permute", "mean", "sum", "unbind"}
+        grows = operand is not None and applied(program, operand)[0] == "linear"
+        if name in {"view", "reshape"} and len(call.args) >= 3 and not moved and not grows:
+            yield spot(call, text=shown(call))
+
+
+def _moves(node: ast.expr) -> bool:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in {"transpose", "permute", "swapaxes", "movedim"}:
+            return True
+        node = node.func.value
+    return False
+
+
+@suspects("map viewed as rows")
+def _pixels(program: Program) -> Iterator[Spot]:
+    """Find `x.view(-1, C)` of a map (N, C, H, W), whose channels are not its last axis."""
+    for call in program.calls:
+        if (
+            getattr(call.func, "attr", "") not in {"view", "reshape"}
+            or len(call.args) != 2
+            or constant(call.args[0]) != -1
+        ):
+            continue
+        operand, size = getattr(call.func, "value", None), call.args[1]
+        bound = program.bound(size) if isinstance(size, ast.Name) else None
+        shape = bound.value if bound is not None and bound.item == 1 else None
+        wide = (
+            isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
+        )
+        channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", ast.unparse(shape))
+        channels = channels or (
+            isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", ast.unparse(size))
+        )
+        made = last_op(program, operand) if operand is not None else None
+        conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
+        if (channels or conv) and operand is not None and not _moves(operand) and not _moves_before(program, operand):
+            yield spot(call, text=shown(call))
+
+
+def _moves_before(program: Program, node: ast.expr) -> bool:
+    held = program.value_of(node) if isinstance(node, ast.Name) else None
+    return held is not None and _moves(held)
+
+
+@suspects("pooled along an axis")
+def _pooled(program: Program) -> Iterator[Spot]:
+    for call in in_forward(program):
+        name, operand = applied(program, call)
+        along = axes(program, call)
+        kept = isinstance(program.statement(call), ast.Return | ast.Assign) and layer(program, call.func) is None
+        if name in {"mean", "amax", "max", "sum"} and along and 0 not in along and operand is not None and kept:
+            yield spot(call, text=shown(call))
+
+
+@suspects("part of the result returned")
+def _returns_part(program: Program) -> Iterator[Spot]:
+    """Find `return x[0]` and `return x[:, 0]` in a forward pass."""
+    for _, forward in forwards(program):
+        for node in returns(program, forward):
+            value = node.value
+            while isinstance(value, ast.Call) and len(value.args) == 1:
+                value = value.args[0]
+            parts = value.slice.elts if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Tuple) else []
+            parts = parts or ([value.slice] if isinstance(value, ast.Subscript) else [])
+            if any(isinstance(constant(one), int) for one in parts):
+                yield spot(node, text=shown(node))
+
+
+@suspects("width and height exchanged")
+def _turned(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        orders = [constant(one) for given in call.args for one in getattr(given, "elts", [given])]
+        if name in {"permute", "transpose"} and orders[-4:] in ([2, 1, 0], [0, 3, 2, 1]):
+            yield spot(call, text=shown(call))
+
+
+@suspects("convolution along the features")
+def _along_features(program: Program) -> Iterator[Spot]:
+    """Find a convolution of one axis on the vectors of an embedding or the outputs of a recurrent layer."""
+    for call in in_forward(program):
+        given = call.args[0] if len(call.args) == 1 else None
+        if applied(program, call)[0] not in {"conv1d", "maxpool1d", "avgpool1d", "adaptiveavgpool1d"} or given is None:
+            continue
+        made = _through_rest(program, given)
+        found = layer(program, made.func) if made is not None else None
+        if found is not None and found.name in {"Embedding", "LSTM", "GRU", "TransformerEncoder", "LayerNorm"}:
+            yield spot(call, text=shown(call), source=shown(made.func) if made is not None else "")
+
+
+@suspects("stride beyond the kernel")
+def _skips(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name = plain(library_name(program, call))
+        at = 2 if name.startswith("conv") else 0
+        if name.startswith(("conv", "max", "avg")):
+            size, stride = (setting(program, argument(call, *one)) for one in (("kernel_size", at), ("stride", at + 1)))
+            if size is not None and stride is not None and 1 < size < stride:
                 yield spot(call, text=shown(call))
 
 
-SUSPECTS = suspects_of(globals())
+@suspects("causal convolution padded on both sides")
+def _sees_ahead(program: Program) -> Iterator[Spot]:
+    for owner in program.modules():
+        if not re.search("causal|tcn|temporal|wavenet", owner.node.name, re.IGNORECASE):
+            continue
+        text = ast.unparse(owner.node)
+        cuts = re.search(
+            r"\[[^\]]*:\s*-|\[[^\]]*: ?\w+\.(size|shape)|chomp|F\.pad|ConstantPad|narrow", text, re.IGNORECASE
+        )
+        for call in (node for node in ast.walk(owner.node) if isinstance(node, ast.Call)):
+            if applied(program, call)[0] == "pad" and re.search(r"[\(\[]0, ", ast.unparse(call.args[-1])):
+                yield spot(call, text=shown(call))
+            pads = argument(call, "padding", 4) if library_name(program, call) == "Conv1d" else None
+            if pads is not None and constant(pads) != 0 and (not cuts or "// 2" in ast.unparse(pads)):
+                yield spot(call, text=shown(call))
+
+
+SUSPECTS = (*suspects_of(globals()), *models_norms.SUSPECTS, *models_weights.SUSPECTS, *models_more.SUSPECTS)

@@ -1,0 +1,435 @@
+"""Suspects about special models: own derivatives, gates, graphs, equations, mixtures, flows, steps of an ODE."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import Function, Program, argument, constant
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.layers import MATRICES, applied, axes, forwards, rows
+from glassgrad.doctor.reading.values import layer, returns
+
+_GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
+_ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
+_DERIVATIVE = re.compile(r"^d?(?P<of>[a-z]+?)_?(d|_)(?P<by>[xyzt]{1,2})$")
+_FIELDS = {"u", "v", "w", "p", "q", "h", "f", "y", "psi", "phi", "rho"}
+_BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
+_LOG_DET = re.compile(r"log_?(abs_?)?(det|jac)|ldj|sldj|logdet|\bld\b", re.IGNORECASE)
+
+
+def _own(program: Program) -> Iterator[tuple[Function, Function]]:
+    """Yield the forward and backward passes of the script's own autograd functions."""
+    for owner in program.classes.values():
+        if any(base.endswith("autograd.Function") or base == "Function" for base in owner.bases):
+            forward, backward = owner.methods.get("forward"), owner.methods.get("backward")
+            if forward is not None and backward is not None:
+                yield forward, backward
+
+
+# --- derivatives by hand ---
+
+
+@suspects("derivative written by hand")
+def _derivative(program: Program) -> Iterator[Spot]:
+    for _, backward in _own(program):
+        lines = [
+            one for one in ast.walk(backward) if isinstance(one, ast.Assign | ast.Return) and one.value is not None
+        ]
+        found = [one for one in lines if any(isinstance(part, ast.BinOp) for part in ast.walk(one))]
+        for one in found[-2:] or list(returns(program, backward)):
+            yield spot(one, text=shown(one))
+
+
+@suspects("saved tensors in another order")
+def _order_saved(program: Program) -> Iterator[Spot]:
+    for forward, backward in _own(program):
+        calls = [one for one in ast.walk(forward) if isinstance(one, ast.Call)]
+        saves = [one for one in calls if applied(program, one)[0] == "saveforbackward"]
+        saved = [ast.unparse(one) for call in saves for one in call.args]
+        for node in ast.walk(backward):
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            tensors = isinstance(node, ast.Assign) and ast.unparse(node.value).endswith("saved_tensors")
+            if tensors and isinstance(target, ast.Tuple) and isinstance(node, ast.Assign):
+                names = [ast.unparse(one) for one in target.elts]
+                if names != saved and sorted(names) == sorted(saved):
+                    yield spot(node, *saves[:1], text=shown(node), saved=", ".join(saved))
+
+
+@suspects("gradients in another order")
+def _order_returned(program: Program) -> Iterator[Spot]:
+    for forward, backward in _own(program):
+        given = [one.arg for one in forward.args.args[1:]]
+        for node in returns(program, backward):
+            parts = node.value.elts if isinstance(node.value, ast.Tuple) else []
+            places = [_named_after(ast.unparse(one), given) for one in parts]
+            known = [(at, one) for at, one in enumerate(places) if one is not None]
+            if len(known) > 1 and any(at != one for at, one in known) and len(parts) == len(given):
+                yield spot(node, text=shown(node), given=", ".join(given))
+
+
+def _named_after(text: str, given: list[str]) -> int | None:
+    """Return the index of the input that a gradient is named after, as in `grad_weight`."""
+    alike = {"x": "input", "inp": "input", "w": "weight", "b": "bias"}
+    inner = re.sub(r"^(grad_|d_|g_|grad)|_?grad$|^d(?=[wxb]$)", "", text)
+    wanted, names = alike.get(inner, inner), [alike.get(one, one) for one in given]
+    return names.index(wanted) if wanted in names and inner != text else None
+
+
+# --- gates and experts ---
+
+
+@suspects("parts of a gate")
+def _gate(program: Program) -> Iterator[Spot]:
+    """Find `g * a + g * b`, and `g * a + (1 - g) * b` with a gate that no sigmoid bounds."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
+            continue
+        owner = program.owner(node)
+        sides = [_factors(one) for one in (node.left, node.right)]
+        if owner is None or not owner.is_module or min(map(len, sides)) < 2:
+            continue
+        names = [next((one for one in side if _GATE.match(one.replace("self.", ""))), "") for side in sides]
+        rest = next((one for side in sides for one in side if re.match(r"1(\.0)? [-+] ", one)), "")
+        gate = re.sub(r"^1(\.0)? [-+] ", "", rest)
+        value = _value_named(program, node, gate) if gate.isidentifier() else None
+        raw = value is not None and applied(program, value)[0] in MATRICES | {"relu", "tanh"}
+        turned = "+" in rest and gate in names
+        if (names[0] and names[0] == names[1]) or raw or turned:
+            yield spot(node, text=shown(node), gate=names[0] or gate)
+
+
+def _factors(node: ast.expr) -> list[str]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [ast.unparse(node)]
+
+
+def _value_named(program: Program, node: ast.AST, name: str) -> ast.expr | None:
+    found = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name]
+    return program.value_of(found[0]) if found else None
+
+
+@suspects("router without a gradient")
+def _router(program: Program) -> Iterator[Spot]:
+    """Find experts chosen by argmax, or by the indices of topk alone, in a model with a gate."""
+    for owner, forward in forwards(program):
+        if not re.search(r"expert|router|moe|gate", ast.unparse(owner.node), re.IGNORECASE):
+            continue
+        for node in ast.walk(forward):
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            value = node.value if isinstance(node, ast.Assign) else None
+            first = ast.unparse(target.elts[0]) if isinstance(target, ast.Tuple) else ""
+            part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else None
+            second = value is not None and re.search(r"\[1\]$|indices$", ast.unparse(value))
+            indices = second and part is not None and applied(program, part)[0] == "topk"
+            ignored = applied(program, value)[0] == "topk" and first.startswith("_") if value is not None else False
+            chosen = applied(program, value)[0] == "argmax" if value is not None else False
+            if isinstance(node, ast.Assign) and (indices or ignored or chosen):
+                yield spot(node, text=shown(node))
+
+
+@suspects("weights of a mixture along the wrong axis")
+def _mixture_axis(program: Program) -> Iterator[Spot]:
+    """Find the softmax of a gate or of the weights of a mixture, whose axis decides what adds up to 1."""
+    for owner in program.modules():
+        for node in ast.walk(owner.node):
+            name, operand = applied(program, node)
+            text = ast.unparse(operand) if operand is not None else ""
+            if name in {"softmax", "logsoftmax", "gumbelsoftmax"} and isinstance(node, ast.Call):
+                along = argument(node, "dim", 1 if program.names.full(node.func) else 0)
+                gate = re.search(r"gate|router|\bpi|mix|alpha|expert", text, re.IGNORECASE)
+                if gate and (along is None or constant(along) in {0, 1, 2}):
+                    yield spot(node, text=shown(node))
+
+
+# --- graphs ---
+
+
+@suspects("neighbours added up")
+def _neighbours(program: Program) -> Iterator[Spot]:
+    """Find `adj @ h` in a program that never divides by degrees, or never adds self loops."""
+    text = ast.unparse(program.tree)
+    divides = re.search(r"degree|\bdeg\w*\b|norm_adj|normali[sz]e|pow\(-|\*\* -0\.5|rsqrt|adj\w*\.sum|\.sum\(", text)
+    loops = re.search(r"\beye\(|self_loop|fill_diagonal|identity\(|\.diag", text)
+    for node in program.nodes:
+        left: ast.expr | None = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) else None
+        if isinstance(node, ast.Call) and len(node.args) > 1 and ast.unparse(node.func).split(".")[-1] in _PRODUCTS:
+            left = node.args[0]
+        name = getattr(left, "id", getattr(left, "attr", ""))
+        owner = program.owner(node)
+        graph = _ADJACENCY.match(name) and (len(name) > 1 or re.search("gcn|graph|gnn", text, re.IGNORECASE))
+        if graph and owner is not None and owner.is_module and not (divides and loops) and isinstance(node, ast.expr):
+            lacks = "a division by the degrees" if not divides else "self loops, by which a node keeps its own features"
+            yield spot(node, text=shown(node), lacks=lacks)
+
+
+_PRODUCTS = ["matmul", "mm", "bmm", "spmm", "einsum"]
+
+
+@suspects("messages return to their sender")
+def _returned(program: Program) -> Iterator[Spot]:
+    """Find `out.index_add_(0, src, h[src])`, and a scatter by the index that gathered the messages."""
+    for call in program.calls:
+        name = ast.unparse(call.func).split(".")[-1]
+        if name not in {"index_add_", "index_add", "scatter_add_", "scatter_add", "scatter", "scatter_mean"}:
+            continue
+        to = next(
+            (one.id for given in call.args for one in ast.walk(given) if isinstance(one, ast.Name) and _is_end(one)), ""
+        )
+        held = [program.value_of(one) if isinstance(one, ast.Name) else one for one in call.args]
+        parts = [
+            one for value in held if value is not None for one in ast.walk(value) if isinstance(one, ast.Subscript)
+        ]
+        if to and any(ast.unparse(one.slice) == to for one in parts):
+            yield spot(call, text=shown(call), name=to)
+
+
+def _is_end(node: ast.Name) -> bool:
+    return bool(re.match(r"^(src|dst|row|col|source|target|sender|receiver|senders|receivers)$", node.id))
+
+
+# --- differential equations ---
+
+
+def _gradient_calls(program: Program) -> Iterator[tuple[ast.Assign, ast.Call]]:
+    for node in program.nodes:
+        value = node.value if isinstance(node, ast.Assign) else None
+        value = value.value if isinstance(value, ast.Subscript) else value
+        called = ast.unparse(value.func) if isinstance(value, ast.Call) and len(value.args) >= 2 else ""
+        derives = re.search(r"(^|[._])(grad|gradient|derivative|diff|deriv|d)s?$", called)
+        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and derives:
+            yield node, value
+
+
+@suspects("derivative by another variable")
+def _by_another(program: Program) -> Iterator[Spot]:
+    """Find `u_xx = grad(u_t, x)` and `u_t = grad(u, x)`, whose names say something else."""
+    for node, call in _gradient_calls(program):
+        found = _DERIVATIVE.match(ast.unparse(node.targets[0]))
+        of, by = (ast.unparse(one).removesuffix(".sum()") for one in call.args[:2])
+        if found is None or by not in {"x", "y", "z", "t"}:
+            continue
+        inner = _DERIVATIVE.match(of)
+        before = inner["by"] if inner is not None else ""
+        if len(before) + 1 == len(found["by"]) and sorted(before + by) != sorted(found["by"]):
+            yield spot(node, text=shown(node))
+
+
+@suspects("columns of the inputs exchanged")
+def _columns(program: Program) -> Iterator[Spot]:
+    """Find `u_t = g[:, 0:1]` though x is the first column of what the network gets."""
+    orders = []
+    for call in program.calls:
+        name, operand = applied(program, call)
+        if name in {"cat", "stack", "concat"} and isinstance(operand, ast.List | ast.Tuple):
+            names = [ast.unparse(one).split(".")[-1] for one in operand.elts]
+            orders += [names] if set(names) <= {"x", "y", "z", "t"} and len(names) > 1 else []
+    for node in program.nodes:
+        value = node.value if isinstance(node, ast.Assign) else None
+        found = _DERIVATIVE.match(ast.unparse(node.targets[0])) if isinstance(node, ast.Assign) else None
+        column = re.search(r"\[(?::|\.\.\.), (\d)(:\d)?\]", ast.unparse(value)) if value is not None else None
+        if found is not None and column is not None and isinstance(node, ast.Assign) and orders:
+            name = orders[0][int(column[1])] if int(column[1]) < len(orders[0]) else ""
+            if name and found["by"][-1] != name:
+                yield spot(node, text=shown(node), name=name)
+
+
+@suspects("gradient of a mean")
+def _of_mean(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        full = program.names.full(call.func)
+        first = call.args[0] if call.args else argument(call, "outputs")
+        if full == "torch.autograd.grad" and isinstance(first, ast.Call):
+            by = argument(call, "inputs", 1)
+            name, _ = applied(program, first)
+            if name == "mean" and by is not None and not re.search("param|weight", ast.unparse(by)):
+                yield spot(call, text=shown(call))
+
+
+@suspects("second derivative of a piecewise linear net")
+def _kinked(program: Program) -> Iterator[Spot]:
+    """Find rectifiers in a program that differentiates its network twice."""
+    twice = [one for one, _ in _gradient_calls(program) if re.search(r"_?([xyt])\1$", ast.unparse(one.targets[0]))]
+    if twice:
+        for row in rows(program):
+            yield from (spot(made, text=shown(made)) for name, made in row if name in {"relu", "leakyrelu"})
+        for _, forward in forwards(program):
+            for node in ast.walk(forward):
+                if isinstance(node, ast.Call) and applied(program, node)[0] in {"relu", "leakyrelu"}:
+                    yield spot(node, text=shown(node))
+
+
+@suspects("residual of an equation")
+def _equation(program: Program) -> Iterator[Spot]:
+    """Find the sum of derivatives that is to be zero."""
+    for node in program.nodes:
+        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+        names = (
+            {one.id for one in ast.walk(value) if isinstance(one, ast.Name)} if isinstance(value, ast.BinOp) else set()
+        )
+        found = {name for name in names if (match := _DERIVATIVE.match(name)) and match["of"] in _FIELDS}
+        sums = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Sub) for one in ast.walk(node))
+        second = any(len(name) > 3 and name[-1] == name[-2] for name in found)
+        if isinstance(node, ast.Assign | ast.Return) and sums and found and (second or len(found) > 1):
+            yield spot(node, text=shown(node))
+
+
+# --- steps of an ODE ---
+
+
+@suspects("step of an integrator")
+def _integrator(program: Program) -> Iterator[Spot]:
+    """Find Runge-Kutta weights that are not 1, 2, 2, 1, and a step of a vector field without its size."""
+    for function in program.functions.values():
+        names = _read(function, stores=True)
+        sized = next((name for name in ("dt", "h", "step_size") if name in names), "")
+        used = bool(sized) and sized in _read(function, stores=False)
+        slopes = {"k1", "k2", "k3", "k4"} <= names
+        for node in ast.walk(function) if sized or slopes else ():
+            value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+            text = ast.unparse(node) if value is not None else ""
+            adds_up = slopes and _is_sum_of_slopes(text.split(" = ")[-1]) and not _is_fourth_order(text)
+            whole = (
+                slopes
+                and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", text)
+                and not re.search(r"/ 2|0\.5", text)
+            )
+            bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", text)
+            if isinstance(node, ast.stmt) and (adds_up or whole or bare):
+                yield spot(node, text=shown(node))
+
+
+def _is_sum_of_slopes(text: str) -> bool:
+    return all(name in text for name in ("k1", "k2", "k3", "k4"))
+
+
+def _is_fourth_order(text: str) -> bool:
+    doubled = r"k1 \+ 2(\.0)? \* k2 \+ 2(\.0)? \* k3 \+ k4|2(\.0)? \* \(k2 \+ k3\)|k2 \* 2 \+ k3 \* 2"
+    return "6" in text and bool(re.search(doubled, text))
+
+
+def _read(function: Function, stores: bool) -> set[str]:
+    """Return the names that a function reads, or those that it sets and gets."""
+    given = {one.arg for one in function.args.args} if stores else set()
+    kind = ast.Store if stores else ast.Load
+    return given | {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, kind)}
+
+
+# --- densities and flows ---
+
+
+@suspects("scale of a distribution")
+def _scale(program: Program) -> Iterator[Spot]:
+    """Find a raw output, a logarithm or a variance as the deviation of a normal distribution."""
+    for call in program.calls:
+        full = program.names.full(call.func)
+        given = argument(call, "scale", 1) if full.endswith((".Normal", ".Laplace", ".LogNormal")) else None
+        if given is None:
+            continue
+        held = program.value_of(given) if isinstance(given, ast.Name) else given
+        text = ast.unparse(held) if held is not None else ""
+        raw = held is not None and applied(program, held)[0] in MATRICES | {"relu", "tanh"}
+        logarithm = (
+            re.search(r"^(self\.)?log_?(std|sigma|scale|var)|^exp\(|(?<!0\.5 \* )", ast.unparse(given))
+            and "log" in text
+        )
+        doubled = re.search(r"log_?var|log_?sigma2", text) and not re.search(r"0\.5|/ 2|sqrt", text)
+        halved = re.search(r"(0\.5 \* [\w.]*log_?(std|sigma|scale)|log_?(std|sigma|scale) / 2)\b", text)
+        if raw or (logarithm and "exp" not in text and "softplus" not in text) or doubled or halved:
+            yield spot(call, text=shown(call))
+
+
+@suspects("logarithms of a mixture added up")
+def _mixture(program: Program) -> Iterator[Spot]:
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            names = [ast.unparse(one) for one in (node.left, node.right)]
+            weighs = any(re.match(r"^(self\.)?(pi|pis|mix\w*|mixture\w*|coef\w*)$", one) for one in names)
+            if weighs and any(re.search(r"log_?prob|log_?pdf|log_?lik|log_?n\b|log_?dens", one) for one in names):
+                yield spot(node, text=shown(node))
+
+
+@suspects("log-determinant of a flow")
+def _log_det(program: Program) -> Iterator[Spot]:
+    """Find the lines that compute a log-determinant: its sign, its axes, and whether it adds up over the layers."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign | ast.AugAssign) or program.function(node) is None:
+            continue
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        text = ast.unparse(node.value)
+        if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
+            continue
+        lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in text
+        if lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", text) or _is_subtracted(node):
+            yield spot(node, text=shown(node))
+
+
+def _is_subtracted(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub)
+
+
+@suspects("log-determinant joined with a density")
+def _density(program: Program) -> Iterator[Spot]:
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            sides = [ast.unparse(one) for one in (node.left, node.right)]
+            if re.search(r"log_?p|prior|base|log_prob|z\*\*2|pow\(2\)|z \*\* 2", sides[0]) and _LOG_DET.search(
+                sides[1]
+            ):
+                yield spot(node, text=shown(node), sign="+" if isinstance(node.op, ast.Add) else "-")
+
+
+@suspects("inverse of a flow")
+def _inverse(program: Program) -> Iterator[Spot]:
+    """Find inverses that run their layers in the order of the forward pass, or scale before they shift back."""
+    for owner in program.modules():
+        for name, method in owner.methods.items():
+            if not _BACK.match(name) or not _LOG_DET.search(ast.unparse(owner.node)):
+                continue
+            for node in ast.walk(method):
+                over = ast.unparse(node.iter) if isinstance(node, ast.For) else ""
+                if re.match(r"self\.\w+$", over) and isinstance(node, ast.For):
+                    yield spot(node, text=f"for ... in {over}")
+                text = ast.unparse(node) if isinstance(node, ast.BinOp) else ""
+                grows = re.match(r"^\(\w+ - [\w.]+\) \* (torch\.)?(exp\([a-z_.]+\)|[a-z_.]+\.exp\(\))$", text)
+                early = re.match(r"^\w+ \* (torch\.exp\(-[\w.]+\)|\(-[\w.]+\)\.exp\(\)) - \w+$", text)
+                if (grows or early) and isinstance(node, ast.expr):
+                    yield spot(node, text=shown(node))
+
+
+@suspects("a column of biases beside a row")
+def _biases(program: Program) -> Iterator[Spot]:
+    """Find `(a * b).sum(1) + self.bias(u)` with an embedding of one number, which has a second axis."""
+    for _, forward in forwards(program):
+        for node in ast.walk(forward):
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+                continue
+            sides = (node.left, node.right)
+            flat = [_is_flat_sum(program, one) for one in sides]
+            if any(flat) and any(_bias(program, one) for one, row in zip(sides, flat, strict=True) if not row):
+                yield spot(node, text=shown(node))
+
+
+def _is_flat_sum(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is a sum along an axis that does not stay."""
+    held = program.value_of(node) if isinstance(node, ast.Name) else node
+    if isinstance(held, ast.BinOp) and isinstance(held.op, ast.Add):
+        return any(_is_flat_sum(program, one) for one in (held.left, held.right))
+    if not isinstance(held, ast.Call) or applied(program, held)[0] != "sum":
+        return False
+    return axes(program, held) in {(1,), (-1,)} and not any(one.arg == "keepdim" for one in held.keywords)
+
+
+def _bias(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is the output of an embedding of one number, or a sum with one."""
+    held = program.value_of(node) if isinstance(node, ast.Name) else node
+    if isinstance(held, ast.BinOp) and isinstance(held.op, ast.Add):
+        return any(_bias(program, one) for one in (held.left, held.right))
+    found = layer(program, held.func) if isinstance(held, ast.Call) else None
+    return found is not None and found.name == "Embedding" and constant(argument(found.call, "embedding_dim", 1)) == 1
+
+
+SUSPECTS = suspects_of(globals())

@@ -11,12 +11,25 @@ from collections.abc import Sequence
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.suspects import data, loops, losses, models, players, sequences
+from glassgrad.doctor.reading.suspects import (
+    data,
+    loops,
+    loops_more,
+    loops_rates,
+    loops_states,
+    losses,
+    models,
+    players,
+    sequences,
+)
 from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
 SUSPECTS: tuple[Suspect, ...] = (
     *loops.SUSPECTS,
+    *loops_rates.SUSPECTS,
+    *loops_more.SUSPECTS,
+    *loops_states.SUSPECTS,
     *losses.SUSPECTS,
     *data.SUSPECTS,
     *models.SUSPECTS,

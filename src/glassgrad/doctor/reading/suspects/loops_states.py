@@ -1,0 +1,466 @@
+"""Suspects about what lasts: modes, frozen parts, checkpoints, the best model, averages, updates by hand, hooks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.iterations import rounds, trainings
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.training import (
+    called,
+    conditions,
+    has_call,
+    is_within,
+    names_in,
+    optimizers,
+    schedules,
+    source,
+    text,
+)
+from glassgrad.doctor.reading.values import layer
+
+_HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}
+_HEADS |= dict.fromkeys(("vgg", "alexnet", "densenet", "mobilenet", "efficientnet", "squeezenet"), "classifier")
+_HEADS |= {"vit": "heads", "swin": "head"}
+"""The last layer of the models of torchvision, by the beginning of their names."""
+_OF_HEADS = re.compile(r"^(fc|classifier|head|heads|out|output|top|last_linear)$")
+_FALLING = re.compile(r"loss|err|mse|mae|nll|ppl", re.IGNORECASE)
+_OTHERS = "torchvision", "timm", "transformers", "hub"
+_BEST = re.compile(r"best|min_|max_|lowest|highest", re.IGNORECASE)
+
+
+# --- modes ---
+
+
+@suspects("model stays in evaluation mode")
+def _resting(program: Program) -> Iterator[Spot]:
+    """Find `eval()` within the epochs, and `train()` only before them or only at their beginning."""
+    found = [(one, one.of("eval"), one.of("train")) for one in rounds(program)]
+    found += [(one, one.own("eval"), one.of("train")) for one in trainings(program) if one.whole]
+    for one, rests, wakes in found:
+        awake = {it.receiver for it in wakes}
+        for event in rests:
+            own = event.receiver.rpartition(".")[2]
+            helper = re.search(
+                r"teacher|target|ref|ema|disc|vgg|frozen|extract|lpips|backbone|bn|critic", own, re.IGNORECASE
+            )
+            modes = re.search(r"\.train\(\w*(mode|training|is_train)", source(program))
+            if not wakes and not helper and not modes and not awake:
+                yield spot(event.node, *event.chain, text=shown(event.node))
+                yield from (spot(it, text=shown(event.node)) for it in event.chain if is_within(program, it, one.node))
+                break
+
+
+@suspects("evaluation without eval()")
+def _awake(program: Program) -> Iterator[Spot]:
+    """Find a model with dropout or batch normalisation, called under no_grad in a script without eval()."""
+    words = source(program)
+    if re.search(r"\.eval\(|train\(False\)|\.train\(\w|mode=False", words) or not has_call(program.tree, "backward"):
+        return
+    if not re.search(r"[dD]ropout|BatchNorm|batch_norm", words):
+        return
+    for block in program.nodes:
+        marks = block.items if isinstance(block, ast.With) else []
+        if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
+            calls = [one for one in ast.walk(block) if isinstance(one, ast.Call) and _is_model(program, one)]
+            for one in calls[:1]:
+                yield spot(block, text=shown(one))
+                yield spot(one, block, text=shown(one))
+
+
+def _is_model(program: Program, call: ast.Call) -> bool:
+    named = re.fullmatch(r"(self\.)?(\w*model|net|network|\w*_net|classifier|\w*encoder)", text(call.func))
+    return bool(named) or layer(program, call.func) is not None
+
+
+@suspects("mode set as an attribute")
+def _attribute(program: Program) -> Iterator[Spot]:
+    """Find `model.training = False`, which its layers do not follow."""
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Attribute) and target.attr == "training" and isinstance(node, ast.stmt):
+            owner = program.owner(node)
+            if text(target.value) != "self" or (owner is not None and owner.is_module):
+                yield spot(node, text=shown(node), owner=text(target.value))
+
+
+# --- frozen parts ---
+
+
+@suspects("new head frozen with the rest")
+def _frozen_head(program: Program) -> Iterator[Spot]:
+    """Find `model.fc = nn.Linear(...)` before a loop that freezes all of the model."""
+    for node in program.nodes:
+        over = text(node.iter) if isinstance(node, ast.For) else ""
+        plain = (
+            isinstance(node, ast.For) and len(node.body) == 1 and text(node.body[0]).endswith("requires_grad = False")
+        )
+        root = over.removesuffix(".parameters()")
+        if not plain or not isinstance(node, ast.For) or root == over:
+            continue
+        for other in program.nodes:
+            target = text(other.targets[0]) if isinstance(other, ast.Assign) else ""
+            before = isinstance(other, ast.Assign) and other.lineno < node.lineno and isinstance(other.value, ast.Call)
+            same = program.function(other) is program.function(node) and target.startswith(f"{root}.")
+            later = [one for one in _released(program) if one.lineno > node.lineno]
+            if before and same and isinstance(other, ast.Assign) and not later and called(other.value)[:1].isupper():
+                yield spot(node, other, text=shown(node), head=shown(other))
+
+
+def _released(program: Program) -> list[ast.stmt]:
+    """Return the statements that let weights learn."""
+    found = [one for one in program.nodes if isinstance(one, ast.Assign | ast.Expr)]
+    return [one for one in found if re.search(r"requires_grad(_\(True|_\(\)| = (?!False))", text(one))]
+
+
+@suspects("names that freeze the wrong part")
+def _by_name(program: Program) -> Iterator[Spot]:
+    """Find `if "fc" in name: requires_grad = False`, and a name that no layer of the script has."""
+    known = source(program)
+    foreign = any(one.partition(".")[0] in _OTHERS for one in program.names.modules) or "hub.load" in known
+    for node in program.nodes:
+        value = node.value if isinstance(node, ast.Assign) and "requires_grad" in text(node.targets[0]) else None
+        for test in list(conditions(program, node))[:1] if isinstance(node, ast.Assign) and value is not None else ():
+            words = [
+                one.value for one in ast.walk(test) if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            ]
+            for word in words:
+                parts = [part for part in word.split(".") if part and not part.isdigit()]
+                lost = not foreign and any(known.count(part) <= 1 for part in parts)
+                positive = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In)
+                turned = positive and _OF_HEADS.match(word) and constant(value) is False
+                if lost or turned:
+                    how = "no layer of the script has this name" if lost else "this is the name of a head"
+                    yield spot(test, node, text=shown(test), how=how)
+                    break
+
+
+@suspects("vectors that stay frozen")
+def _pretrained(program: Program) -> Iterator[Spot]:
+    for call in program.calls_of(".from_pretrained"):
+        of = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if of.rpartition(".")[2] in {"Embedding", "EmbeddingBag"} and not is_given(call, "freeze", 1):
+            yield spot(call, text=shown(call))
+
+
+@suspects("attribute that no forward pass reads")
+def _new_attribute(program: Program) -> Iterator[Spot]:
+    """Find `resnet.classifier = nn.Linear(...)`, and `model.fc.out_features = 10`."""
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or text(target.value) == "self":
+            continue
+        if target.attr in {"out_features", "in_features", "out_channels", "num_classes", "p", "kernel_size"}:
+            if isinstance(target.value, ast.Attribute | ast.Subscript) and target.attr not in {"p", "num_classes"}:
+                yield spot(node, text=shown(node), name=target.attr)
+            continue
+        makes = isinstance(node.value, ast.Call) and program.names.full(node.value.func).startswith("torch.nn.")
+        if makes and isinstance(target.value, ast.Name) and _unknown(program, target.value, target.attr):
+            yield spot(node, text=shown(node), name=target.attr)
+
+
+def _unknown(program: Program, model: ast.Name, name: str) -> bool:
+    """Tell whether a model is known and has no attribute of this name."""
+    bound = program.bound(model)
+    value = bound.value if bound is not None and bound.item is None else None
+    if not isinstance(value, ast.Call):
+        return False
+    made = called(value).lower()
+    for start, head in _HEADS.items():
+        if made.startswith(start) and "torchvision" in " ".join(program.names.modules):
+            return _OF_HEADS.match(name) is not None and name not in {head, "features", "avgpool"}
+    owner = program.classes.get(text(value.func))
+    return owner is not None and owner.is_module and f"self.{name}" not in text(owner.node) and len(owner.bases) == 1
+
+
+# --- checkpoints ---
+
+
+@suspects("weights loaded loosely")
+def _loose(program: Program) -> Iterator[Spot]:
+    """Find `load_state_dict(..., strict=False)` whose result is thrown away."""
+    for call in program.calls_of(".load_state_dict"):
+        if constant(argument(call, "strict", 1)) is False and isinstance(program.parents.get(call), ast.Expr):
+            yield spot(call, text=shown(call))
+
+
+@suspects("training resumed in part")
+def _resumed(program: Program) -> Iterator[Spot]:
+    """Find a script that goes on from a stored epoch without the state of its optimizer or schedule."""
+    loads = program.calls_of(".load_state_dict")
+    begins = [one for one in program.nodes if isinstance(one, ast.Subscript) and constant(one.slice) == "epoch"]
+    begins = [one for one in begins if isinstance(one.ctx, ast.Load)]
+    receivers = " ".join(text(one.func) for one in loads)
+    if not loads or not begins or not optimizers(program):
+        return
+    lacks = "" if re.search(r"opt|adam|sgd", receivers, re.IGNORECASE) else "the optimizer"
+    scheduled = schedules(program) and "last_epoch" not in source(program)
+    lacks = lacks or ("the schedule" if scheduled and not re.search(r"sched|lr_", receivers, re.IGNORECASE) else "")
+    if lacks:
+        yield spot(begins[0], loads[0], text=shown(begins[0]), lacks=lacks)
+        yield spot(loads[0], text=shown(begins[0]), lacks=lacks)
+
+
+@suspects("weights set again behind their loading")
+def _overwritten(program: Program) -> Iterator[Spot]:
+    """Find `model.apply(init)` behind `load_state_dict` or a pretrained model."""
+    for call in program.calls:
+        init = called(call) == "apply" and call.args and re.search(r"init|reset", text(call.args[0]))
+        init = init or re.fullmatch(r"(re)?init\w*weights?|weights?_init|reset_parameters", called(call))
+        roots = names_in(call.func) | {name for one in call.args for name in names_in(one)} if init else set()
+        for other in program.calls if roots else ():
+            loads = called(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
+            same = program.function(other) is program.function(call) and other.lineno < call.lineno
+            if loads and same and roots & names_in(program.statement(other)) and "torch" not in roots & names_in(other):
+                yield spot(call, other, text=shown(call), load=shown(other))
+                break
+
+
+@suspects("best weights without a copy")
+def _reference(program: Program) -> Iterator[Spot]:
+    """Find `best = model`, and shallow copies of `state_dict()`."""
+    for node in program.nodes:
+        target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        if not isinstance(node, ast.Assign) or not re.search(r"best|snapshot|backup|saved", target, re.IGNORECASE):
+            continue
+        value = text(node.value)
+        model = re.fullmatch(r"(self\.)?(model|net|network|\w+_model|\w+_net)", value) and program.loops(node)
+        shallow = re.fullmatch(r"(dict\()?[\w.]+\.state_dict\(\)(\.copy\(\)|\))|copy\.copy\(.*|copy\([\w.]+\)", value)
+        listed = (
+            isinstance(node.value, ast.DictComp) and isinstance(node.value.value, ast.Name) and "state_dict" in value
+        )
+        if (model and value != target) or shallow or listed:
+            yield spot(node, text=shown(node))
+
+
+@suspects("best weights never used")
+def _unused(program: Program) -> Iterator[Spot]:
+    """Find a copy of the best weights that nothing loads or returns."""
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        copies = isinstance(node, ast.Assign) and re.search(r"deepcopy|state_dict\(\)|clone\(\)", text(node.value))
+        name = text(target).removeprefix("self.")
+        if not copies or not isinstance(node, ast.Assign) or not _BEST.search(name) or not name.isidentifier():
+            continue
+        reads = [one for one in program.nodes if isinstance(getattr(one, "ctx", None), ast.Load)]
+        reads = [one for one in reads if name in {getattr(one, "id", ""), getattr(one, "attr", "")}]
+        if not reads:
+            yield spot(node, text=shown(node), name=name)
+
+
+@suspects("best value never set")
+def _best(program: Program) -> Iterator[Spot]:
+    """Find `if value < best:` whose body keeps weights and not the value, and a start that nothing beats."""
+    for node in program.nodes:
+        test = node.test if isinstance(node, ast.If) else None
+        if not isinstance(node, ast.If) or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+            continue
+        for best, value in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
+            name = text(best)
+            if not _BEST.search(name) or not isinstance(best, ast.Name | ast.Attribute) or number(value) is not None:
+                continue
+            body = " ".join(text(one) for one in node.body)
+            keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)
+            if keeps and not _sets(program, name):
+                yield spot(node, text=shown(test), name=name, how="no round sets it")
+            elif _out_of_reach(program, test, best):
+                yield spot(node, text=shown(test), name=name, how="it begins where no value beats it")
+                yield from (spot(one, text=shown(test), name=name, how="") for one in _begins(program, best))
+
+
+def _sets(program: Program, name: str) -> bool:
+    """Tell whether a loop or a method sets a variable."""
+    for node in program.nodes:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        held = isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and any(
+            name in {text(one), *(text(part) for part in getattr(one, "elts", []))} for one in targets
+        )
+        function = program.function(node)
+        if held and (program.loops(node) or (function is not None and function.name != "__init__")):
+            if number(getattr(node, "value", None)) is None and "inf" not in text(getattr(node, "value", None)):
+                return True
+    return False
+
+
+def _begins(program: Program, best: ast.expr) -> list[ast.stmt]:
+    """Return the statements that set a variable to a number."""
+    found = [one for one in program.nodes if isinstance(one, ast.Assign) and text(one.targets[0]) == text(best)]
+    return [one for one in found if number(one.value) is not None]
+
+
+def _out_of_reach(program: Program, test: ast.Compare, best: ast.expr) -> bool:
+    begins = _begins(program, best)
+    begin = number(begins[0].value) if begins and isinstance(begins[0], ast.Assign) else None
+    left = text(test.left) == text(best)
+    rises = isinstance(test.ops[0], ast.Lt | ast.LtE) if left else isinstance(test.ops[0], ast.Gt | ast.GtE)
+    return begin is not None and (begin >= 100 if rises else begin <= 0)
+
+
+@suspects("best by the training data")
+def _by_training(program: Program) -> Iterator[Spot]:
+    """Find a choice of the best weights by the loss of the training."""
+    for node in program.nodes:
+        test = node.test if isinstance(node, ast.If) else None
+        if isinstance(node, ast.If) and isinstance(test, ast.Compare) and _BEST.search(text(test)):
+            judged = re.search(r"(^|\W)(train|running|epoch|total|avg)_?\w*(loss|acc)\b", text(test))
+            keeps = any(has_call(one, "save", "state_dict", "deepcopy") for one in node.body)
+            if judged and keeps and re.search(r"val|test", source(program)) and "val" not in text(test):
+                yield spot(node, text=shown(test))
+
+
+# --- averages ---
+
+
+@suspects("average without the buffers")
+def _buffers(program: Program) -> Iterator[Spot]:
+    """Find an average of weights that leaves out the running statistics of batch normalisation."""
+    words = source(program)
+    if not re.search(r"BatchNorm|batch_norm", words) or re.search(r"buffers\(|state_dict\(\)\.(items|values)", words):
+        return
+    for loop in program.nodes:
+        both = (
+            isinstance(loop, ast.For)
+            and text(loop.iter).startswith("zip(")
+            and text(loop.iter).count("parameters()") == 2
+        )
+        moves = both and re.search(
+            r"lerp_|mul_\(.*add_|\* .*\+ |copy_\(.*\*|sub_\(", " ".join(map(text, ast.walk(loop)))
+        )
+        if isinstance(loop, ast.For) and moves:
+            yield spot(loop, loop.body[0], text=shown(loop.iter))
+
+
+@suspects("average of a length out of the usual")
+def _length(program: Program) -> Iterator[Spot]:
+    """Find a decay of 0.9999 and more, or below 0.9, for an average of weights."""
+    for call in program.calls:
+        name = called(call)
+        if not re.search(r"ema|average", name, re.IGNORECASE) or name[:1].islower():
+            continue
+        for given in ("decay", "beta", "momentum", "alpha"):
+            value = argument(call, given)
+            decay = setting(program, value) if value is not None else None
+            if decay is not None and (decay >= 0.9999 or decay < 0.8):
+                yield spot(call, text=shown(call), decay=f"{decay:g}")
+
+
+@suspects("statistics of averaged weights")
+def _swa(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        full = program.names.full(call.func)
+        if last(full) == "AveragedModel" and not re.search(r"update_bn|use_buffers=True", source(program)):
+            if re.search(r"BatchNorm|resnet|vgg\w*bn", source(program)):
+                yield spot(call, text=shown(call))
+
+
+# --- updates by hand ---
+
+
+@suspects("update that makes a new tensor")
+def _rebound(program: Program) -> Iterator[Spot]:
+    """Find `w = w - lr * w.grad`, and `p = p - ...` for the variable of a loop over parameters."""
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        value = node.value if isinstance(node, ast.Assign) else None
+        plain = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and text(target) in names_in(value)
+        if isinstance(node, ast.Assign) and plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
+            around = program.function(node) or program.tree
+            kept = re.search(
+                rf"{text(target)}\.(requires_grad_|retain_grad)|{text(target)}\.requires_grad = True", text(around)
+            )
+            if not kept:
+                yield spot(node, text=shown(node), name=text(target))
+
+
+@suspects("update up the slope")
+def _up(program: Program) -> Iterator[Spot]:
+    """Find `w += lr * w.grad`."""
+    for node in program.nodes:
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            target, value = text(node.target), node.value
+            signed = any(isinstance(one, ast.USub | ast.Sub) for one in ast.walk(value))
+            if (
+                re.search(r"\.grad\b", text(value))
+                and not signed
+                and "grad" not in target
+                and isinstance(value, ast.BinOp)
+            ):
+                yield spot(node, text=shown(node))
+        elif isinstance(node, ast.Call) and called(node) == "add_" and isinstance(node.func, ast.Attribute):
+            given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
+            held = re.match(r"(p|w|param|weight|\w+\.weight|\w+\.data|\w+\.bias)(\.data)?$", text(node.func.value))
+            if held and re.search(r"\.grad\b", given) and "-" not in given:
+                yield spot(node, text=shown(node))
+
+
+@suspects("gradients changed before the step")
+def _changed(program: Program) -> Iterator[Spot]:
+    """Find factors on gradients, and clamps of them that change nothing."""
+    for node in program.nodes:
+        if isinstance(node, ast.AugAssign) and text(node.target).endswith((".grad", ".grad.data")):
+            if isinstance(node.op, ast.Mult | ast.Add | ast.Sub | ast.Div):
+                yield spot(node, text=shown(node))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            if called(node.value) in {"clamp", "clip", "mul", "div", "add"} and ".grad" in text(node.value):
+                yield spot(node, text=shown(node))
+        elif isinstance(node, ast.Assign) and re.search(r"\.grad(\.data)?$", text(node.targets[0])):
+            if re.search(r"^-|\* -1|-1 \*", text(node.value)):
+                yield spot(node, text=shown(node))
+
+
+@suspects("gradients of parameters never zeroed")
+def _manual(program: Program) -> Iterator[Spot]:
+    """Find an update by hand in a script that zeroes no gradient."""
+    if re.search(
+        r"zero_grad|\.grad = None|grad\.zero_|grad\.fill_|grad\.data\.zero_|autograd\.grad|zeros_like\(.*grad",
+        source(program),
+    ):
+        return
+    for node in program.nodes:
+        target = text(node.target) if isinstance(node, ast.AugAssign) else ""
+        if (
+            isinstance(node, ast.AugAssign)
+            and target
+            and re.search(r"\.grad\b", text(node.value))
+            and program.loops(node)
+        ):
+            if has_call(program.tree, "backward"):
+                yield spot(node, text=shown(node))
+
+
+# --- hooks ---
+
+
+@suspects("hook in a loop")
+def _hooks(program: Program) -> Iterator[Spot]:
+    """Find hooks registered in each round of a training, and hooks whose result replaces what they watch."""
+    for call in program.calls:
+        name = called(call)
+        if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
+            continue
+        loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
+        hook = call.args[0] if call.args else None
+        if loops and ".remove()" not in source(program):
+            yield spot(call, text=shown(call), how="adds one more hook in each round")
+        elif (isinstance(hook, ast.Lambda) and isinstance(hook.body, ast.BinOp)) or _replaces(program, name, hook):
+            yield spot(call, text=shown(call), how="replaces what it sees by its result")
+
+
+def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
+    """Tell whether a forward hook returns a value."""
+    if name != "register_forward_hook" or hook is None:
+        return False
+    if isinstance(hook, ast.Lambda):
+        return isinstance(hook.body, ast.Call) and called(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
+    function = program.functions.get(text(hook))
+    inner = ast.walk(function) if isinstance(function, FUNCTIONS) else ()
+    return any(isinstance(one, ast.Return) and one.value is not None and text(one.value) != "None" for one in inner)
+
+
+SUSPECTS = suspects_of(globals())

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.doctor.reading.suspects import data, loops, losses, models, players, sequences
+from tests.doctor.reading.suspects import (
+    data,
+    loops,
+    loops_more,
+    loops_states,
+    losses,
+    models,
+    players,
+    sequences,
+)
 
-_FILES = (data, loops, losses, models, players, sequences)
+_FILES = (data, loops, loops_more, loops_states, losses, models, players, sequences)
 CASES = tuple(case for one in _FILES for case in one.CASES)

@@ -14,6 +14,7 @@ from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.suspects import (
     data,
     loops,
+    loops_batches,
     loops_more,
     loops_rates,
     loops_states,
@@ -29,6 +30,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     *loops.SUSPECTS,
     *loops_rates.SUSPECTS,
     *loops_more.SUSPECTS,
+    *loops_batches.SUSPECTS,
     *loops_states.SUSPECTS,
     *losses.SUSPECTS,
     *data.SUSPECTS,

@@ -18,7 +18,6 @@ from glassgrad.doctor.reading.suspects.training import (
     given_to,
     has_call,
     is_within,
-    names_in,
     optimizer_makers,
     optimizer_name,
     optimizers,
@@ -53,48 +52,73 @@ _HEADS = re.compile(r"fold|split|trial|seed|run|task|config|size|rate|lr|arch|de
 def _changed(program: Program) -> Iterator[Spot]:
     """Find `optimizer = Adam(model.parameters())` before `model.fc = ...`, `model = ...` or `replace(model)`."""
     for made in optimizer_makers(program):
-        roots = {name for one in made.args[:1] for name in names_in(one)}
-        for node in program.nodes:
-            if not isinstance(node, ast.stmt) or node.lineno <= made.lineno:
+        kept = program.parents.get(made)
+        name = text(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
+        roots = _roots(program, made) if name else set()
+        for node in program.nodes if roots else ():
+            behind = isinstance(node, ast.stmt) and node.lineno > made.lineno
+            if not isinstance(node, ast.stmt) or not behind or program.function(node) is not program.function(made):
                 continue
-            if program.function(node) is program.function(made) and (root := _changes(node, roots)):
-                again = any(one is not made and one.lineno > node.lineno for one in optimizer_makers(program))
-                if not again:
-                    yield spot(made, node, text=shown(made), change=shown(node), name=root)
-                    yield spot(node, text=shown(made), change=shown(node), name=root)
+            root = _changes(program, node, roots)
+            if root and _steps_on(program, node, name):
+                yield spot(made, node, text=shown(made), change=shown(node), name=root)
+                yield spot(node, text=shown(made), change=shown(node), name=root)
 
 
-def _changes(node: ast.stmt, roots: set[str]) -> str:
+def _roots(program: Program, made: ast.Call) -> set[str]:
+    """Return the models whose weights an optimizer gets, in the words of the script."""
+    if optimizer_name(program, made):
+        calls = [one for part in given_to(made) for one in ast.walk(part) if called_parameters(one)]
+        return {
+            text(one.func.value) for one in calls if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+        }
+    return {text(one) for one in made.args[:1] if isinstance(one, ast.Name | ast.Attribute)}
+
+
+def _steps_on(program: Program, change: ast.stmt, name: str) -> bool:
+    """Tell whether an optimizer is used behind a change, and is not made again there."""
+    uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
+    behind = [one for one in uses if one.lineno > change.lineno]
+    return bool(behind) and all(isinstance(one.ctx, ast.Load) for one in behind)
+
+
+def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
     """Return the model to which a statement gives new weights."""
     value = node.value if isinstance(node, ast.Assign | ast.Expr) else None
     if not isinstance(value, ast.Call):
         return ""
+    given = {text(one) for one in value.args}
+    owner = text(value.func.value) if isinstance(value.func, ast.Attribute) else ""
     if isinstance(node, ast.Assign):
-        target = node.targets[0]
-        if isinstance(target, ast.Name):
-            kept = isinstance(value.func, ast.Attribute) and names_in(value.func) & {target.id}
-            fresh = not kept and called(value) not in _OWN and target.id in roots
-            return target.id if fresh else ""
-        held = names_in(target) & roots
-        parts = isinstance(target, ast.Attribute | ast.Subscript) and called(value)[:1].isupper()
-        return next(iter(held), "") if parts else ""
-    makes = called(value) in {"add_module", "setattr", "append"} or _CHANGES.search(called(value))
-    return next(iter(names_in(value) & roots), "") if makes else ""
+        target = text(node.targets[0])
+        if target in roots:
+            keeps = owner == target or (target in given and not _CHANGES.search(called(value)))
+            return "" if keeps or called(value) in _OWN else target
+        layer = program.names.full(value.func).startswith("torch.nn.") or text(value.func) in program.classes
+        return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
+    makes = called(value) in {"add_module", "append", "setattr"} or _CHANGES.search(called(value))
+    return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
 
 
 @suspects("weights released behind the optimizer")
 def _released(program: Program) -> Iterator[Spot]:
     """Find an optimizer that got only `p.requires_grad` weights, and weights that are released afterwards."""
-    made = optimizers(program)
-    given = argument(made[0], "params", 0) if len(made) == 1 else None
-    ends = flow(program).ends(given) if given is not None else ()
-    if not any("requires_grad" in text(one.node) for one in ends) or "add_param_group" in source(program):
+    made = [one for one in optimizers(program) if _is_filtered(program, one)]
+    if len(made) != 1 or "add_param_group" in source(program):
         return
     for node in program.nodes:
-        opens = isinstance(node, ast.Assign) and text(node.targets[0]).endswith(".requires_grad")
-        if isinstance(node, ast.Assign) and opens and constant(node.value) is True and _later(program, node, made[0]):
+        opens = isinstance(node, ast.Assign) and re.fullmatch(r"[\w.]+\.requires_grad = True", text(node))
+        opens = opens or (isinstance(node, ast.Expr) and re.search(r"requires_grad_\((True)?\)", text(node)))
+        if isinstance(node, ast.Assign | ast.Expr) and opens and _later(program, node, made[0]):
             yield spot(made[0], text=shown(made[0]), change=shown(node))
             yield spot(node, text=shown(made[0]), change=shown(node))
+
+
+def _is_filtered(program: Program, made: ast.Call) -> bool:
+    """Tell whether an optimizer gets only the weights that are trainable at that time."""
+    given = argument(made, "params", 0)
+    ends = flow(program).ends(given) if given is not None else ()
+    return any("requires_grad" in text(one.node) for one in ends)
 
 
 def _later(program: Program, node: ast.stmt, made: ast.Call) -> bool:
@@ -128,22 +152,13 @@ def called_parameters(node: ast.expr) -> bool:
 
 @suspects("groups that leave weights out")
 def _left_out(program: Program) -> Iterator[Spot]:
-    """Find an optimizer of the weights whose names hold a word, and no group of the others."""
-    for made in optimizers(program):
-        given = argument(made, "params", 0)
-        ends = flow(program).ends(given) if given is not None else ()
-        words = " ".join(text(one.node) for one in ends)
-        for one in ends:
-            tests = [test for node in ast.walk(one.node) for test in _name_tests(node)]
-            if len(tests) == 1 and "requires_grad" not in words and words.count("parameters()") == 1:
-                yield spot(tests[0], made, text=shown(tests[0]), made=shown(made))
-
-
-def _name_tests(node: ast.AST) -> list[ast.expr]:
-    """Return the conditions about names in a comprehension over named parameters."""
-    if not isinstance(node, ast.comprehension) or "named_parameters" not in text(node.iter):
-        return []
-    return [one for one in node.ifs if re.search(r" in |startswith|endswith", text(one))]
+    """Find the only use of a model's parameters in a selection by their names."""
+    if source(program).count("parameters()") != 1 or "requires_grad" in source(program) or not optimizers(program):
+        return
+    for node in program.nodes:
+        if isinstance(node, ast.comprehension) and "named_parameters" in text(node.iter):
+            tests = [one for one in node.ifs if re.search(r" in |startswith|endswith", text(one))]
+            yield from (spot(one, text=shown(one), made=shown(optimizers(program)[0])) for one in tests)
 
 
 @suspects("two optimizers of the same weights")
@@ -268,11 +283,15 @@ def _half(program: Program) -> Iterator[Spot]:
     if not made or "GradScaler" in words or "bfloat16" in words:
         return
     for call in program.calls:
-        moved = called(call) == "to" and any(text(one).endswith(("float16", ".half")) for one in given_to(call))
+        moved = called(call) == "to" and any(_is_half(program, one) for one in given_to(call))
         owner = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if (called(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network)$|[A-Z]\w*\(.*\)$", owner):
+        if (called(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
             yield spot(call, made[0], text=shown(call))
             yield from (spot(one, text=shown(call)) for one in made)
+
+
+def _is_half(program: Program, node: ast.expr) -> bool:
+    return any(re.search(r"\bfloat16|torch\.half", text(one.node)) for one in flow(program).ends(node))
 
 
 @suspects("rate changed where no optimizer reads it")

@@ -135,7 +135,7 @@ def _is_rate(node: ast.expr) -> bool:
         last_part = [one for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)]
         if any(re.search(r"lr|rate", text(one.right), re.IGNORECASE) for one in last_part):
             return False
-    names = {one for one in names_in(node) if re.search(r"(^|_)(lr|rate)$|learning_rate|^(lr|LR)_?|_lr\b", one)}
+    names = {one for one in names_in(node) if re.search(r"(^|_)lr(_|$)|learning_rate|(^|_)rate$", one, re.IGNORECASE)}
     value = number(node)
     return bool(names) or "['lr']" in text(node) or (value is not None and 0 < value < 0.02)
 
@@ -162,9 +162,9 @@ def _power(program: Program) -> Iterator[Spot]:
         left = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) else None
         while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
             left = left.right
-        if isinstance(node, ast.expr) and isinstance(left, ast.BinOp) and isinstance(left.op, ast.Pow):
-            if re.search(r"epoch|step|iter|\bi\b|\bt\b", text(left.right)):
-                yield spot(node, program.statement(node), text=shown(node))
+        exponent = text(left.right) if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Pow) else ""
+        if isinstance(node, ast.expr) and re.search(r"epoch|step|iter|\bi\b|\bt\b", exponent):
+            yield spot(node, program.statement(node), text=shown(node))
 
 
 @suspects("decay upon decay")

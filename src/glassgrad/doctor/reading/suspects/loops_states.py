@@ -13,6 +13,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, const
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.training import (
+    assigned,
     called,
     conditions,
     has_call,
@@ -217,7 +218,14 @@ def _overwritten(program: Program) -> Iterator[Spot]:
         for other in program.calls if roots else ():
             loads = called(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
             same = program.function(other) is program.function(call) and other.lineno < call.lineno
-            if loads and same and roots & names_in(program.statement(other)) and "torch" not in roots & names_in(other):
+            apart = any(isinstance(one, ast.If) and is_within(program, other, one) for one in program.outward(call))
+            if (
+                loads
+                and same
+                and not apart
+                and roots & names_in(program.statement(other))
+                and "torch" not in roots & names_in(other)
+            ):
                 yield spot(call, other, text=shown(call), load=shown(other))
                 break
 
@@ -275,15 +283,14 @@ def _best(program: Program) -> Iterator[Spot]:
 
 
 def _sets(program: Program, name: str) -> bool:
-    """Tell whether a loop or a method sets a variable."""
+    """Tell whether a loop or a method sets a variable to a value that the script computes."""
     for node in program.nodes:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        held = isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and any(
-            name in {text(one), *(text(part) for part in getattr(one, "elts", []))} for one in targets
-        )
+        held = {text(part) for one in targets for part in (one, *getattr(one, "elts", []))}
         function = program.function(node)
-        if held and (program.loops(node) or (function is not None and function.name != "__init__")):
-            if number(getattr(node, "value", None)) is None and "inf" not in text(getattr(node, "value", None)):
+        inside = program.loops(node) or (function is not None and function.name != "__init__")
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and name in held and inside:
+            if number(node.value) is None and "inf" not in text(node.value):
                 return True
     return False
 
@@ -354,9 +361,9 @@ def _length(program: Program) -> Iterator[Spot]:
 def _swa(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         full = program.names.full(call.func)
-        if last(full) == "AveragedModel" and not re.search(r"update_bn|use_buffers=True", source(program)):
-            if re.search(r"BatchNorm|resnet|vgg\w*bn", source(program)):
-                yield spot(call, text=shown(call))
+        known = re.search(r"update_bn|use_buffers=True", source(program))
+        if last(full) == "AveragedModel" and not known and re.search(r"BatchNorm|resnet|vgg\w*bn", source(program)):
+            yield spot(call, text=shown(call))
 
 
 # --- updates by hand ---
@@ -400,38 +407,31 @@ def _up(program: Program) -> Iterator[Spot]:
 
 
 @suspects("gradients changed before the step")
-def _changed(program: Program) -> Iterator[Spot]:
+def _gradients(program: Program) -> Iterator[Spot]:
     """Find factors on gradients, and clamps of them that change nothing."""
     for node in program.nodes:
-        if isinstance(node, ast.AugAssign) and text(node.target).endswith((".grad", ".grad.data")):
-            if isinstance(node.op, ast.Mult | ast.Add | ast.Sub | ast.Div):
-                yield spot(node, text=shown(node))
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            if called(node.value) in {"clamp", "clip", "mul", "div", "add"} and ".grad" in text(node.value):
-                yield spot(node, text=shown(node))
-        elif isinstance(node, ast.Assign) and re.search(r"\.grad(\.data)?$", text(node.targets[0])):
-            if re.search(r"^-|\* -1|-1 \*", text(node.value)):
-                yield spot(node, text=shown(node))
+        value = text(node.value) if isinstance(node, ast.Assign | ast.Expr) else ""
+        target = assigned(node) if re.search(r"\.grad(\.data)?$", assigned(node)) else ""
+        lost = isinstance(node, ast.Expr) and re.search(
+            r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value
+        )
+        scaled = isinstance(node, ast.AugAssign) and target
+        turned = target and re.search(r"^-|\* -1|-1 \*", value)
+        if isinstance(node, ast.stmt) and (lost or scaled or turned):
+            yield spot(node, text=shown(node))
+
+
+_ZEROED = r"zero_grad|\.grad = None|grad(\.data)?\.(zero|fill)_|autograd\.grad|zeros_like\(.*grad"
 
 
 @suspects("gradients of parameters never zeroed")
 def _manual(program: Program) -> Iterator[Spot]:
     """Find an update by hand in a script that zeroes no gradient."""
-    if re.search(
-        r"zero_grad|\.grad = None|grad\.zero_|grad\.fill_|grad\.data\.zero_|autograd\.grad|zeros_like\(.*grad",
-        source(program),
-    ):
+    if re.search(_ZEROED, source(program)) or not has_call(program.tree, "backward"):
         return
     for node in program.nodes:
-        target = text(node.target) if isinstance(node, ast.AugAssign) else ""
-        if (
-            isinstance(node, ast.AugAssign)
-            and target
-            and re.search(r"\.grad\b", text(node.value))
-            and program.loops(node)
-        ):
-            if has_call(program.tree, "backward"):
-                yield spot(node, text=shown(node))
+        if isinstance(node, ast.AugAssign) and re.search(r"\.grad\b", text(node.value)) and program.loops(node):
+            yield spot(node, text=shown(node))
 
 
 # --- hooks ---

@@ -101,6 +101,13 @@ def given_to(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(one.value for one in call.keywords)]
 
 
+def assigned(node: ast.AST) -> str:
+    """Return the first target of an assignment, as text; empty for other statements."""
+    if isinstance(node, ast.Assign):
+        return text(node.targets[0])
+    return text(node.target) if isinstance(node, ast.AugAssign) else ""
+
+
 def names_in(node: ast.AST) -> set[str]:
     """Return the variables that an expression uses."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}

@@ -193,4 +193,36 @@ for epoch in range(10):
         + "\n    schedule.step(val_loss)  #!\n",
         (("step(val_loss)", "step()"),),
     ),
+    Case(
+        "optimizer that never steps",
+        """
+first = torch.optim.Adam(encoder.parameters())
+second = torch.optim.Adam(decoder.parameters())  #!
+first.zero_grad()
+second.zero_grad()
+first.step()
+""",
+        (("first.step()", "first.step()\nsecond.step()"),),
+    ),
+    Case(
+        "rate of the first group only",
+        """
+groups = [{"params": body, "lr": 0.1}, {"params": head}]
+optimizer.param_groups[0]["lr"] = rate  #!
+""",
+        ((', {"params": head}', ""),),
+    ),
+    Case(
+        "schedule that counts examples",
+        "schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, 0, 5, len(train_set))  #!\n",
+        (("train_set", "train_loader"),),
+    ),
+    Case(
+        "two schedules of one optimizer",
+        """
+first = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+second = torch.optim.lr_scheduler.StepLR(optimizer, 10)  #!
+""",
+        (("second = torch.optim.lr_scheduler.StepLR(optimizer", "second = torch.optim.lr_scheduler.StepLR(other"),),
+    ),
 )

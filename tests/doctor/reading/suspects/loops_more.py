@@ -250,4 +250,69 @@ optimizer.step()
 """,
         (("(p.grad)", "(p.grad)\n    p.grad /= world_size"),),
     ),
+    Case(
+        "backward pass in some rounds",
+        """
+for i, (x, y) in enumerate(batches):
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    if i % 2:
+        loss.backward()  #!
+    optimizer.step()
+""",
+        (("    if i % 2:\n        loss.back", "    loss.back"),),
+    ),
+    Case(
+        "step that waits for a count",
+        """
+for x, y in batches:
+    F.mse_loss(model(x), y).backward()
+    seen += len(x)
+    if seen >= size:  #!
+        optimizer.step()  #!
+        optimizer.zero_grad()
+""",
+        (("    if seen >= size:\n        optimizer.step()\n        opt", "    optimizer.step()\n    opt"),),
+    ),
+    Case(
+        "begun anew in each round",
+        """
+for epoch in range(10):
+    best_loss = math.inf  #!
+    for x, y in batches:
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+""",
+        (("for epoch in range(10):\n    best_loss = math.inf", "best_loss = math.inf\nfor epoch in range(10):"),),
+    ),
+    Case(
+        "patience counted on success",
+        """
+if loss < best:
+    best = loss
+    patience += 1  #!
+""",
+        (("patience += 1", "patience = 0"),),
+    ),
+    Case(
+        "best file written in each round",
+        """
+for epoch in range(10):
+    torch.save(model.state_dict(), "best.pt")  #!
+""",
+        (("    torch.save", "    if better: torch.save"),),
+        only="torch",
+    ),
+    Case(
+        "training of a copy",
+        """
+def fit(model, x, y):
+    model = copy.deepcopy(model)  #!
+    optimizer = torch.optim.Adam(model.parameters())
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+""",
+        (("    optimizer.step()", "    optimizer.step()\n    return model"),),
+    ),
 )

@@ -179,4 +179,18 @@ for step in range(10):
         LOOP.rstrip() + "\n    layer.register_forward_hook(keep)  #!\n",
         (("    layer.register", "layer.register"),),
     ),
+    Case(
+        "mode against the name of its function",
+        """
+def evaluate(model, batches):
+    model.train()  #!
+    return sum(F.mse_loss(model(x), y) for x, y in batches)
+""",
+        (("model.train()", "model.eval()"),),
+    ),
+    Case(
+        "weights of an average exchanged",
+        "ema = decay * new + (1 - decay) * ema  #!\n",
+        (("decay * new + (1 - decay) * ema", "decay * ema + (1 - decay) * new"),),
+    ),
 )

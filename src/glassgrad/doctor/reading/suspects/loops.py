@@ -196,6 +196,34 @@ def _again(program: Program) -> Iterator[Spot]:
                 yield spot(made, use, text=shown(made), loop=shown(use))
 
 
+@suspects("optimizer that never steps")
+def _never(program: Program) -> Iterator[Spot]:
+    """Find an optimizer with a name, of which the script calls no step and which it passes to nothing."""
+    for made in optimizers(program):
+        kept = program.parents.get(made)
+        target = kept.targets[0] if isinstance(kept, ast.Assign) else None
+        if not isinstance(target, ast.Name | ast.Attribute) or not has_call(program.tree, "step"):
+            continue
+        name = text(target)
+        uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
+        ways = [program.parents.get(one) for one in uses if isinstance(one.ctx, ast.Load)]
+        only = all(isinstance(one, ast.Attribute) and one.attr in {"zero_grad", "param_groups"} for one in ways)
+        if only and not (isinstance(target, ast.Attribute) and len(program.classes) == 0):
+            yield spot(made, text=shown(made), name=name)
+
+
+@suspects("rate of the first group only")
+def _first_group(program: Program) -> Iterator[Spot]:
+    """Find `optimizer.param_groups[0]["lr"] = rate` for an optimizer with several groups."""
+    several = [
+        one for one in program.nodes if isinstance(one, ast.Dict) and any(constant(key) == "params" for key in one.keys)
+    ]
+    for node in program.nodes:
+        target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        if isinstance(node, ast.Assign) and len(several) > 1 and target.endswith(".param_groups[0]['lr']"):
+            yield spot(node, text=shown(node))
+
+
 # --- the numbers of an optimizer ---
 
 

@@ -6,13 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.iterations import trainings
-from glassgrad.doctor.reading.program import Loop, Program
+from glassgrad.doctor.reading.iterations import rounds, trainings
+from glassgrad.doctor.reading.program import LOOPS, Loop, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.training import (
     assigned,
     called,
+    conditions,
     has_call,
     is_within,
     names_in,
@@ -72,8 +73,13 @@ def _one_batch(program: Program) -> Iterator[Spot]:
             same = program.function(one.node) is program.function(node) and one.node.lineno > node.lineno
             counted = isinstance(one.node, ast.For) and text(one.node.iter).startswith(("range(", "trange("))
             used = names & names_in(one.node)
-            if same and counted and used and not any(assigned(part) in used for part in ast.walk(one.node)):
+            stored = {part.id for part in ast.walk(one.node) if isinstance(part, ast.Name) and _is_set(part)}
+            if same and counted and used and not stored & used:
                 yield spot(node, one.node, text=shown(node))
+
+
+def _is_set(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 @suspects("slice that does not move on")
@@ -212,6 +218,71 @@ def _ranks(program: Program) -> Iterator[Spot]:
                 yield spot(call, text=shown(call), how="adds the gradients of all processes, and nothing divides them")
         if called(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
             yield spot(call, text=shown(call), how="draws the same order in each epoch unless set_epoch is called")
+
+
+# --- what begins anew ---
+
+
+@suspects("begun anew in each round")
+def _anew(program: Program) -> Iterator[Spot]:
+    """Find a model, a best value or a patience that each epoch sets again."""
+    for outer in rounds(program):
+        counted = text(outer.node.target) if isinstance(outer.node, ast.For) else "epoch"
+        for node in outer.node.body if isinstance(outer.node, LOOPS) and "epoch" in counted else ():
+            value = node.value if isinstance(node, ast.Assign) else None
+            name = assigned(node)
+            model = (
+                isinstance(value, ast.Call)
+                and re.search(r"(^|_|\.)(model|net)$", name)
+                and text(value.func) in program.classes
+            )
+            kept = re.search(r"(^|_)best|patience|no_improve|bad_epochs", name) and (
+                number(value) is not None or "inf" in text(value)
+            )
+            if isinstance(node, ast.Assign) and (model or kept):
+                yield spot(node, text=shown(node), name=name)
+
+
+@suspects("patience counted on success")
+def _patience(program: Program) -> Iterator[Spot]:
+    """Find a counter that grows where the best value improves."""
+    for node in program.nodes:
+        if not isinstance(node, ast.If) or not re.search(r"best", text(node.test)):
+            continue
+        counts = [one for one in node.body if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
+        counts = [
+            one for one in counts if re.search(r"patien|wait|counter|no_improve|bad|stale|stall", text(one.target))
+        ]
+        improves = any(re.search(r"(^|_|\.)best", assigned(one)) for one in node.body)
+        if counts and improves:
+            yield spot(counts[0], node, text=shown(counts[0]), test=shown(node.test))
+
+
+@suspects("best file written in each round")
+def _saved(program: Program) -> Iterator[Spot]:
+    """Find `torch.save(..., "best.pt")` under no condition."""
+    for call in program.calls_of(".save"):
+        given = " ".join(text(one) for one in call.args[1:])
+        loops = program.loops(call)
+        plain = loops and not list(conditions(program, call, loops[-1]))
+        if plain and re.search(r"best", given, re.IGNORECASE) and program.names.full(call.func) == "torch.save":
+            yield spot(call, text=shown(call))
+
+
+@suspects("training of a copy")
+def _copy(program: Program) -> Iterator[Spot]:
+    """Find `model = copy.deepcopy(model)` in a function that trains the copy and does not return it."""
+    for node in program.nodes:
+        value = node.value if isinstance(node, ast.Assign) else None
+        function = program.function(node)
+        copies = isinstance(value, ast.Call) and called(value) == "deepcopy" and function is not None
+        name = assigned(node)
+        if not isinstance(node, ast.Assign) or not copies or function is None or not name.isidentifier():
+            continue
+        results = [one for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
+        trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
+        if trained and not any(mentions(one, name) for one in results):
+            yield spot(node, text=shown(node), name=name)
 
 
 SUSPECTS = suspects_of(globals())

@@ -1,4 +1,4 @@
-"""Suspects about the order of an iteration: gradients, steps, accumulation, clipping, mixed precision."""
+"""Suspects about the order of an iteration: gradients, steps, accumulation, clipping, scaling, by hand."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from glassgrad.doctor.reading.suspects.training import (
     conditions,
     has_call,
     is_within,
+    names_in,
     optimizers,
     source,
     text,
 )
 from glassgrad.doctor.reading.values import mentions
 
-_LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid", re.IGNORECASE)
+_LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
 _OTHERS = re.compile(
     r"target|teacher|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric", re.IGNORECASE
 )
@@ -190,6 +191,40 @@ def _retained(program: Program) -> Iterator[Spot]:
                 yield spot(event.node, text=shown(event.node))
 
 
+@suspects("backward pass in some rounds")
+def _some_passes(program: Program) -> Iterator[Spot]:
+    """Find a backward pass under a condition, and a step under none."""
+    for one in trainings(program):
+        passes, steps = one.own("backward"), one.own("step")
+        if steps and all(it.arms for it in passes) and any(it.sure for it in steps) and not _in_both(passes):
+            yield spot(passes[0].node, steps[0].node, text=shown(passes[0].node), step=shown(steps[0].node))
+
+
+def _in_both(passes: list[Event]) -> bool:
+    """Tell whether both branches of a condition have a backward pass."""
+    return {True, False} <= {one.arms[-1][2] for one in passes if one.arms}
+
+
+@suspects("step that waits for a count")
+def _counted(program: Program) -> Iterator[Spot]:
+    """Find a step under `if count >= size`."""
+    for one in trainings(program):
+        for event in one.own("step"):
+            for test in list(conditions(program, event.node, one.node))[:1]:
+                parts = [part for part in ast.walk(test) if isinstance(part, ast.Compare)]
+                counts = [
+                    part for part in parts if re.search(r"count|since|seen|accum|pending|num_|^n_|^n ", text(part.left))
+                ]
+                if (
+                    event.arms
+                    and counts
+                    and "%" not in text(test)
+                    and not isinstance(counts[0].ops[0], ast.In | ast.Is)
+                ):
+                    yield spot(test, event.node, text=shown(test))
+                    yield spot(event.node, text=shown(test))
+
+
 # --- clipping and scaling ---
 
 
@@ -301,6 +336,103 @@ def _off(program: Program) -> Iterator[Spot]:
 
 def _is_loss(name: str) -> bool:
     return bool(re.fullmatch(r"(compute_|get_|training_)?(loss|criterion)|training_step|train_step", name))
+
+
+# --- updates by hand ---
+
+
+@suspects("update that makes a new tensor")
+def _rebound(program: Program) -> Iterator[Spot]:
+    """Find `w = w - lr * w.grad`, and `p = p - ...` for the variable of a loop over parameters."""
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        value = node.value if isinstance(node, ast.Assign) else None
+        plain = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and text(target) in names_in(value)
+        if isinstance(node, ast.Assign) and plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
+            around = program.function(node) or program.tree
+            kept = re.search(
+                rf"{text(target)}\.(requires_grad_|retain_grad)|{text(target)}\.requires_grad = True", text(around)
+            )
+            if not kept:
+                yield spot(node, text=shown(node), name=text(target))
+
+
+@suspects("update up the slope")
+def _up(program: Program) -> Iterator[Spot]:
+    """Find `w += lr * w.grad`."""
+    for node in program.nodes:
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            target, value = text(node.target), node.value
+            signed = any(isinstance(one, ast.USub | ast.Sub) for one in ast.walk(value))
+            if (
+                re.search(r"\.grad\b", text(value))
+                and not signed
+                and "grad" not in target
+                and isinstance(value, ast.BinOp)
+            ):
+                yield spot(node, text=shown(node))
+        elif isinstance(node, ast.Call) and called(node) == "add_" and isinstance(node.func, ast.Attribute):
+            given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
+            held = re.match(r"(p|w|param|weight|\w+\.weight|\w+\.data|\w+\.bias)(\.data)?$", text(node.func.value))
+            if held and re.search(r"\.grad\b", given) and "-" not in given:
+                yield spot(node, text=shown(node))
+
+
+@suspects("gradients changed before the step")
+def _gradients(program: Program) -> Iterator[Spot]:
+    """Find factors on gradients, and clamps of them that change nothing."""
+    for node in program.nodes:
+        value = text(node.value) if isinstance(node, ast.Assign | ast.Expr) else ""
+        target = assigned(node) if re.search(r"\.grad(\.data)?$", assigned(node)) else ""
+        lost = isinstance(node, ast.Expr) and re.search(
+            r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value
+        )
+        scaled = isinstance(node, ast.AugAssign) and target
+        turned = target and re.search(r"^-|\* -1|-1 \*", value)
+        if isinstance(node, ast.stmt) and (lost or scaled or turned):
+            yield spot(node, text=shown(node))
+
+
+_ZEROED = r"zero_grad|\.grad = None|grad(\.data)?\.(zero|fill)_|autograd\.grad|zeros_like\(.*grad"
+
+
+@suspects("gradients of parameters never zeroed")
+def _manual(program: Program) -> Iterator[Spot]:
+    """Find an update by hand in a script that zeroes no gradient."""
+    if re.search(_ZEROED, source(program)) or not has_call(program.tree, "backward"):
+        return
+    for node in program.nodes:
+        if isinstance(node, ast.AugAssign) and re.search(r"\.grad\b", text(node.value)) and program.loops(node):
+            yield spot(node, text=shown(node))
+
+
+# --- hooks ---
+
+
+@suspects("hook in a loop")
+def _hooks(program: Program) -> Iterator[Spot]:
+    """Find hooks registered in each round of a training, and hooks whose result replaces what they watch."""
+    for call in program.calls:
+        name = called(call)
+        if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
+            continue
+        loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
+        hook = call.args[0] if call.args else None
+        if loops and ".remove()" not in source(program):
+            yield spot(call, text=shown(call), how="adds one more hook in each round")
+        elif (isinstance(hook, ast.Lambda) and isinstance(hook.body, ast.BinOp)) or _replaces(program, name, hook):
+            yield spot(call, text=shown(call), how="replaces what it sees by its result")
+
+
+def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
+    """Tell whether a forward hook returns a value."""
+    if name != "register_forward_hook" or hook is None:
+        return False
+    if isinstance(hook, ast.Lambda):
+        return isinstance(hook.body, ast.Call) and called(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
+    function = program.functions.get(text(hook))
+    inner = ast.walk(function) if isinstance(function, FUNCTIONS) else ()
+    return any(isinstance(one, ast.Return) and one.value is not None and text(one.value) != "None" for one in inner)
 
 
 SUSPECTS = suspects_of(globals())

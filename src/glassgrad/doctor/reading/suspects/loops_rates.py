@@ -21,6 +21,7 @@ from glassgrad.doctor.reading.suspects.training import (
     schedule_name,
     schedule_of,
     schedules,
+    source,
     text,
 )
 
@@ -213,6 +214,38 @@ def _metric(program: Program) -> Iterator[Spot]:
             plateau = name == "ReduceLROnPlateau"
             if (metric and not plateau) or (count and plateau):
                 yield spot(call, made.node if made is not None else call, text=shown(call), name=name)
+
+
+@suspects("schedule that counts examples")
+def _examples(program: Program) -> Iterator[Spot]:
+    """Find `steps_per_epoch=len(dataset)`, a number of examples instead of batches."""
+    for _, made in schedules(program):
+        for given in given_to(made)[1:]:
+            for one in (given, *(end.node for end in flow(program).ends(given))):
+                found = re.search(
+                    r"len\((self\.)?(\w*(data|set|ds)|x\w*|inputs?|\w*examples|\w+\.dataset)\)",
+                    text(one),
+                    re.IGNORECASE,
+                )
+                if found and "//" not in text(one) and "/ " not in text(one) and "loader" not in found[0]:
+                    yield spot(made, given, text=shown(made), length=found[0])
+                    break
+
+
+@suspects("two schedules of one optimizer")
+def _twice(program: Program) -> Iterator[Spot]:
+    """Find two schedules with two names that change the rate of the same optimizer."""
+    seen: dict[tuple[str, ast.AST | None], str] = {}
+    if re.search(r"SequentialLR|ChainedScheduler", source(program)):
+        return
+    for _, made in schedules(program):
+        kept = program.parents.get(made)
+        key = (text(argument(made, "optimizer", 0)), program.function(made))
+        alone = not any(isinstance(one, ast.If | ast.Match) for one in program.outward(made))
+        if not alone or not isinstance(kept, ast.Assign):
+            continue
+        if seen.setdefault(key, text(kept.targets[0])) != text(kept.targets[0]):
+            yield spot(made, text=shown(made), optimizer=key[0])
 
 
 SUSPECTS = suspects_of(globals())

@@ -1,4 +1,4 @@
-"""Suspects about what lasts: modes, frozen parts, checkpoints, the best model, averages, updates by hand, hooks."""
+"""Suspects about what lasts: modes, frozen parts, checkpoints, the best model, averages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, const
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.training import (
-    assigned,
     called,
     conditions,
     has_call,
@@ -56,6 +55,18 @@ def _resting(program: Program) -> Iterator[Spot]:
                 yield spot(event.node, *event.chain, text=shown(event.node))
                 yield from (spot(it, text=shown(event.node)) for it in event.chain if is_within(program, it, one.node))
                 break
+    yield from _put_to_rest(program)
+
+
+def _put_to_rest(program: Program) -> Iterator[Spot]:
+    """Find `model.eval()` before a training, in a script that never calls train()."""
+    if re.search(r"\.train\(", source(program)):
+        return
+    for call in program.calls_of(".eval"):
+        name = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        loops = [one.node for one in trainings(program) if one.whole and name and f"{name}(" in text(one.node)]
+        if any(one.lineno > call.lineno and program.function(one) is program.function(call) for one in loops):
+            yield spot(call, text=shown(call))
 
 
 @suspects("evaluation without eval()")
@@ -89,6 +100,27 @@ def _attribute(program: Program) -> Iterator[Spot]:
             owner = program.owner(node)
             if text(target.value) != "self" or (owner is not None and owner.is_module):
                 yield spot(node, text=shown(node), owner=text(target.value))
+
+
+@suspects("mode against the name of its function")
+def _against(program: Program) -> Iterator[Spot]:
+    """Find `train()` in a function that evaluates, and `eval()` in one that trains."""
+    for function in program.nodes:
+        if not isinstance(function, FUNCTIONS):
+            continue
+        judges = re.match(r"_?(eval|valid|test|predict|infer|score)", function.name)
+        trains = re.match(r"_?(train|fit)", function.name) and has_call(function, "backward")
+        calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+        wakes = [one for one in calls if called(one) == "train" and not one.args and not one.keywords]
+        rests = [one for one in calls if called(one) == "eval"]
+        wrong = wakes if judges and not rests else rests[:1] if trains and not wakes and _alone(rests) else []
+        if wrong and not has_call(function, "backward") if judges else wrong:
+            yield spot(wrong[0], function, text=shown(wrong[0]), name=function.name)
+
+
+def _alone(rests: list[ast.Call]) -> bool:
+    """Tell whether all calls of eval() are of a model that is named as the one that learns."""
+    return bool(rests) and all(re.fullmatch(r"(self\.)?(model|net|network)\.eval", text(one.func)) for one in rests)
 
 
 # --- frozen parts ---
@@ -289,9 +321,9 @@ def _sets(program: Program, name: str) -> bool:
         held = {text(part) for one in targets for part in (one, *getattr(one, "elts", []))}
         function = program.function(node)
         inside = program.loops(node) or (function is not None and function.name != "__init__")
-        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and name in held and inside:
-            if number(node.value) is None and "inf" not in text(node.value):
-                return True
+        value = node.value if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) else None
+        if name in held and inside and number(value) is None and "inf" not in text(value):
+            return True
     return False
 
 
@@ -366,101 +398,23 @@ def _swa(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call))
 
 
-# --- updates by hand ---
-
-
-@suspects("update that makes a new tensor")
-def _rebound(program: Program) -> Iterator[Spot]:
-    """Find `w = w - lr * w.grad`, and `p = p - ...` for the variable of a loop over parameters."""
+@suspects("weights of an average exchanged")
+def _exchanged(program: Program) -> Iterator[Spot]:
+    """Find `decay * new + (1 - decay) * average`, `average.lerp_(new, decay)` and their likes."""
+    decay, mean = (
+        r"(self\.)?(\w*decay|momentum|beta|alpha_ema|m)",
+        r"\w*(ema|shadow|avg|average|slow|target|teacher|mean)\w*(\.data)?",
+    )
+    forms = (
+        rf"{decay} \* (?!{mean} )[\w.]+(\[\w+\])? \+ \(1(\.0)? - {decay}\) \* {mean}",
+        rf"\(1(\.0)? - {decay}\) \* {mean} \+ {decay} \* ",
+        rf"{mean}\.lerp_\([\w.]+, {decay}\)",
+        rf"{mean}\.mul_\(1(\.0)? - {decay}\)\.add_\(",
+        rf"{mean}\.(data\.)?add_\([\w.]+, alpha={decay}\)",
+    )
     for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        value = node.value if isinstance(node, ast.Assign) else None
-        plain = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and text(target) in names_in(value)
-        if isinstance(node, ast.Assign) and plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
-            around = program.function(node) or program.tree
-            kept = re.search(
-                rf"{text(target)}\.(requires_grad_|retain_grad)|{text(target)}\.requires_grad = True", text(around)
-            )
-            if not kept:
-                yield spot(node, text=shown(node), name=text(target))
-
-
-@suspects("update up the slope")
-def _up(program: Program) -> Iterator[Spot]:
-    """Find `w += lr * w.grad`."""
-    for node in program.nodes:
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-            target, value = text(node.target), node.value
-            signed = any(isinstance(one, ast.USub | ast.Sub) for one in ast.walk(value))
-            if (
-                re.search(r"\.grad\b", text(value))
-                and not signed
-                and "grad" not in target
-                and isinstance(value, ast.BinOp)
-            ):
-                yield spot(node, text=shown(node))
-        elif isinstance(node, ast.Call) and called(node) == "add_" and isinstance(node.func, ast.Attribute):
-            given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
-            held = re.match(r"(p|w|param|weight|\w+\.weight|\w+\.data|\w+\.bias)(\.data)?$", text(node.func.value))
-            if held and re.search(r"\.grad\b", given) and "-" not in given:
-                yield spot(node, text=shown(node))
-
-
-@suspects("gradients changed before the step")
-def _gradients(program: Program) -> Iterator[Spot]:
-    """Find factors on gradients, and clamps of them that change nothing."""
-    for node in program.nodes:
-        value = text(node.value) if isinstance(node, ast.Assign | ast.Expr) else ""
-        target = assigned(node) if re.search(r"\.grad(\.data)?$", assigned(node)) else ""
-        lost = isinstance(node, ast.Expr) and re.search(
-            r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value
-        )
-        scaled = isinstance(node, ast.AugAssign) and target
-        turned = target and re.search(r"^-|\* -1|-1 \*", value)
-        if isinstance(node, ast.stmt) and (lost or scaled or turned):
+        if isinstance(node, ast.Assign | ast.Expr) and any(re.search(one, text(node)) for one in forms):
             yield spot(node, text=shown(node))
-
-
-_ZEROED = r"zero_grad|\.grad = None|grad(\.data)?\.(zero|fill)_|autograd\.grad|zeros_like\(.*grad"
-
-
-@suspects("gradients of parameters never zeroed")
-def _manual(program: Program) -> Iterator[Spot]:
-    """Find an update by hand in a script that zeroes no gradient."""
-    if re.search(_ZEROED, source(program)) or not has_call(program.tree, "backward"):
-        return
-    for node in program.nodes:
-        if isinstance(node, ast.AugAssign) and re.search(r"\.grad\b", text(node.value)) and program.loops(node):
-            yield spot(node, text=shown(node))
-
-
-# --- hooks ---
-
-
-@suspects("hook in a loop")
-def _hooks(program: Program) -> Iterator[Spot]:
-    """Find hooks registered in each round of a training, and hooks whose result replaces what they watch."""
-    for call in program.calls:
-        name = called(call)
-        if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
-            continue
-        loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
-        hook = call.args[0] if call.args else None
-        if loops and ".remove()" not in source(program):
-            yield spot(call, text=shown(call), how="adds one more hook in each round")
-        elif (isinstance(hook, ast.Lambda) and isinstance(hook.body, ast.BinOp)) or _replaces(program, name, hook):
-            yield spot(call, text=shown(call), how="replaces what it sees by its result")
-
-
-def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
-    """Tell whether a forward hook returns a value."""
-    if name != "register_forward_hook" or hook is None:
-        return False
-    if isinstance(hook, ast.Lambda):
-        return isinstance(hook.body, ast.Call) and called(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
-    function = program.functions.get(text(hook))
-    inner = ast.walk(function) if isinstance(function, FUNCTIONS) else ()
-    return any(isinstance(one, ast.Return) and one.value is not None and text(one.value) != "None" for one in inner)
 
 
 SUSPECTS = suspects_of(globals())

@@ -18,7 +18,7 @@ CASES = (
         "model changed behind its optimizer",
         f"""
 {_ADAM}  #!
-model.fc = nn.Linear(8, 2)  #!
+model.fc = nn.Linear(8, 2)
 """
         + LOOP,
         ((f"{_ADAM}\n", ""), ("model.fc = nn.Linear(8, 2)", f"model.fc = nn.Linear(8, 2)\n{_ADAM}")),
@@ -29,7 +29,7 @@ model.fc = nn.Linear(8, 2)  #!
 optimizer = torch.optim.Adam(filter(lambda p: p.requires_grad, model.parameters()))  #!
 train(model, optimizer)
 for p in model.parameters():
-    p.requires_grad = True  #!
+    p.requires_grad = True
 """
         + LOOP,
         (("filter(lambda p: p.requires_grad, model.parameters())", "model.parameters()"),),
@@ -108,7 +108,7 @@ for epoch in range(10):
     Case(
         "half-precision weights",
         """
-model = Net().half()  #!
+model = Net().half()
 optimizer = torch.optim.Adam(model.parameters())  #!
 """,
         ((".half()", ""),),
@@ -133,7 +133,7 @@ for epoch in range(10):
     ),
     Case(
         "schedule in the loop over epochs",
-        "schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2000)  #!\n"
+        "schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2000)\n"
         + _EPOCHS.rstrip()
         + "\n    schedule.step()  #!\n",
         (("\n    schedule.step()", "\n        schedule.step()"),),
@@ -156,7 +156,7 @@ for epoch in range(10):
 def rate(step):
     return 0.001 * BASE_LR  #!
 
-schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)  #!
+schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
 """,
         (("0.001 * BASE_LR", "min(1.0, (step + 1) / 100)"),),
     ),

@@ -31,8 +31,8 @@ for i, (x, y) in enumerate(batches):
         """
 for epoch in range(10):
     for x, y in batches:
-        optimizer.zero_grad()  #!
-        F.cross_entropy(model(x), y).backward()  #!
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
     optimizer.step()  #!
 """,
         (("    optimizer.step()", "        optimizer.step()"),),

@@ -62,7 +62,7 @@ def _changed(program: Program) -> Iterator[Spot]:
             root = _changes(program, node, roots)
             if root and _steps_on(program, node, name):
                 yield spot(made, node, text=shown(made), change=shown(node), name=root)
-                yield spot(node, text=shown(made), change=shown(node), name=root)
+                break
 
 
 def _roots(program: Program, made: ast.Call) -> set[str]:
@@ -110,8 +110,8 @@ def _released(program: Program) -> Iterator[Spot]:
         opens = isinstance(node, ast.Assign) and re.fullmatch(r"[\w.]+\.requires_grad = True", text(node))
         opens = opens or (isinstance(node, ast.Expr) and re.search(r"requires_grad_\((True)?\)", text(node)))
         if isinstance(node, ast.Assign | ast.Expr) and opens and _later(program, node, made[0]):
-            yield spot(made[0], text=shown(made[0]), change=shown(node))
-            yield spot(node, text=shown(made[0]), change=shown(node))
+            yield spot(made[0], node, text=shown(made[0]), change=shown(node))
+            return
 
 
 def _is_filtered(program: Program, made: ast.Call) -> bool:
@@ -140,12 +140,13 @@ def _part(program: Program) -> Iterator[Spot]:
         return
     sliced = isinstance(given, ast.Subscript) and "parameters()" in text(given.value)
     owner = given.func.value if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) else None
-    part = isinstance(owner, ast.Attribute) and text(owner.value) != "self" and called_parameters(given)
-    if sliced or (part and owner is not None and owner.attr not in {"module", "model", "net", "network"}):
+    whole = {"module", "model", "net", "network"}
+    part = isinstance(owner, ast.Attribute) and text(owner.value) != "self" and owner.attr not in whole
+    if sliced or (part and called_parameters(given)):
         yield spot(made[0], text=shown(made[0]))
 
 
-def called_parameters(node: ast.expr) -> bool:
+def called_parameters(node: ast.AST) -> bool:
     """Tell whether an expression is `x.parameters()`."""
     return isinstance(node, ast.Call) and called(node) in {"parameters", "named_parameters"}
 
@@ -314,8 +315,10 @@ def _half(program: Program) -> Iterator[Spot]:
         moved = called(call) == "to" and any(_is_half(program, one) for one in given_to(call))
         owner = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
         if (called(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
-            yield spot(call, made[0], text=shown(call))
-            yield from (spot(one, text=shown(call)) for one in made)
+            eps = given_number(program, made[0], "eps", 3)
+            adam = "Adam" in optimizer_name(program, made[0])
+            if not adam or eps is None or eps < 1e-6:
+                yield spot(made[0] if adam else call, call, text=shown(call))
 
 
 def _is_half(program: Program, node: ast.expr) -> bool:

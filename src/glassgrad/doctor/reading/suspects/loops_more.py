@@ -73,8 +73,7 @@ def _behind(program: Program) -> Iterator[Spot]:
         zeros = [it for it in one.of("zero") if it.loops == passes[0].loops]
         again = [it for it in one.of("step") if it.loops]
         if zeros and not again and places.index(steps[0]) > places.index(passes[-1]):
-            for event in (steps[0], passes[0], zeros[0]):
-                yield spot(event.node, text=shown(steps[0].node), zero=shown(zeros[0].node))
+            yield spot(steps[0].node, zeros[0].node, text=shown(steps[0].node), zero=shown(zeros[0].node))
 
 
 @suspects("gradients cleared before the step of their sum")
@@ -164,7 +163,7 @@ def _running(program: Program) -> Iterator[Spot]:
             name = text(event.value.node)
             if not isinstance(one.node, LOOPS) or not name.isidentifier() or event.chain:
                 continue
-            sets = [node for node in ast.walk(one.node) if assigned(node) == name]
+            sets = [node for node in ast.walk(one.node) if isinstance(node, ast.stmt) and assigned(node) == name]
             adds = [node for node in sets if _adds(node, name) and _loops_of(program, node) == [one.node]]
             fresh = [node for node in sets if node not in adds]
             if adds and not fresh:

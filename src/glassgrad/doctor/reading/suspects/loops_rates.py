@@ -62,7 +62,6 @@ def _in_epochs(program: Program) -> Iterator[Spot]:
             counts = re.search(r"len\(|steps_per_epoch|total_steps|training_steps|iters", text(made.node))
             if name in {"OneCycleLR", "CyclicLR"} or counts:
                 yield spot(event.node, made.node, text=shown(event.node), made=shown(made.node))
-                yield spot(made.node, text=shown(event.node), made=shown(made.node))
 
 
 @suspects("factor of a schedule")
@@ -114,7 +113,6 @@ def _multiplier(program: Program) -> Iterator[Spot]:
             for result in _results(function) if function is not None else ():
                 if _is_rate(result):
                     yield spot(result, made, text=shown(result), made=shown(made))
-                    yield spot(made, text=shown(result), made=shown(made))
 
 
 def _function(program: Program, value: Value) -> ast.AST | None:

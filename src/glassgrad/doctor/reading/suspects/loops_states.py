@@ -30,7 +30,8 @@ _HEADS |= dict.fromkeys(("vgg", "alexnet", "densenet", "mobilenet", "efficientne
 _HEADS |= {"vit": "heads", "swin": "head"}
 """The last layer of the models of torchvision, by the beginning of their names."""
 _OF_HEADS = re.compile(r"^(fc|classifier|head|heads|out|output|top|last_linear)$")
-_FALLING = re.compile(r"loss|err|mse|mae|nll|ppl", re.IGNORECASE)
+_KINDS = frozenset({"weight", "bias", "gamma", "beta", "running_mean", "running_var"})
+"""Names of parameters in layers of the library."""
 _OTHERS = "torchvision", "timm", "transformers", "hub"
 _BEST = re.compile(r"best|min_|max_|lowest|highest", re.IGNORECASE)
 
@@ -142,8 +143,9 @@ def _frozen_head(program: Program) -> Iterator[Spot]:
             before = isinstance(other, ast.Assign) and other.lineno < node.lineno and isinstance(other.value, ast.Call)
             same = program.function(other) is program.function(node) and target.startswith(f"{root}.")
             later = [one for one in _released(program) if one.lineno > node.lineno]
-            if before and same and isinstance(other, ast.Assign) and not later and called(other.value)[:1].isupper():
-                yield spot(node, other, text=shown(node), head=shown(other))
+            made = other.value if isinstance(other, ast.Assign) else None
+            if before and same and not later and isinstance(made, ast.Call) and called(made)[:1].isupper():
+                yield spot(node, made, text=shown(node.iter), head=shown(program.statement(made)))
 
 
 def _released(program: Program) -> list[ast.stmt]:
@@ -164,7 +166,7 @@ def _by_name(program: Program) -> Iterator[Spot]:
                 one.value for one in ast.walk(test) if isinstance(one, ast.Constant) and isinstance(one.value, str)
             ]
             for word in words:
-                parts = [part for part in word.split(".") if part and not part.isdigit()]
+                parts = [part for part in word.split(".") if part and not part.isdigit() and part not in _KINDS]
                 lost = not foreign and any(known.count(part) <= 1 for part in parts)
                 positive = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In)
                 turned = positive and _OF_HEADS.match(word) and constant(value) is False
@@ -290,7 +292,9 @@ def _unused(program: Program) -> Iterator[Spot]:
             continue
         reads = [one for one in program.nodes if isinstance(getattr(one, "ctx", None), ast.Load)]
         reads = [one for one in reads if name in {getattr(one, "id", ""), getattr(one, "attr", "")}]
-        if not reads:
+        owner = program.owner(node)
+        inherits = owner is not None and any(base not in program.classes for base in owner.bases if base != "object")
+        if not reads and not inherits:
             yield spot(node, text=shown(node), name=name)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
@@ -25,6 +26,7 @@ from glassgrad.doctor.reading.suspects.training import (
     source,
     text,
 )
+from glassgrad.doctor.reading.values import WITH_WEIGHTS
 
 _RATES = {
     "SGD": (2e-6, 1.5),
@@ -94,7 +96,11 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
         if target in roots:
             keeps = owner == target or (target in given and not _CHANGES.search(called(value)))
             return "" if keeps or called(value) in _OWN else target
-        layer = program.names.full(value.func).startswith("torch.nn.") or text(value.func) in program.classes
+        full = program.names.full(value.func)
+        weighty = last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList", "Parameter"} and full.startswith(
+            "torch.nn."
+        )
+        layer = weighty or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
     makes = called(value) in {"add_module", "append", "setattr"} or _CHANGES.search(called(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")

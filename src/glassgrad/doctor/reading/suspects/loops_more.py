@@ -41,7 +41,8 @@ def _never_cleared(program: Program) -> Iterator[Spot]:
     for one in trainings(program):
         steps, passes = one.of("step"), one.own("backward")
         inside = one.of("zero") or re.search(r"zero_grad|\.grad = None|\.grad\.zero_|\.grad\.fill_", text(one.node))
-        if steps and not inside and not _is_bare(one.node, steps):
+        known = one.whole or re.search(r"train|step|fit|update|epoch|optimi", getattr(one.node, "name", ""))
+        if steps and not inside and known and not _is_bare(one.node, steps):
             elsewhere = "only outside of the loop" if "zero_grad" in source(program) else "nowhere"
             for event in (passes[0], steps[0]):
                 yield spot(event.node, text=shown(event.node), where=elsewhere)
@@ -195,13 +196,11 @@ def _some_passes(program: Program) -> Iterator[Spot]:
     """Find a backward pass under a condition, and a step under none."""
     for one in trainings(program):
         passes, steps = one.own("backward"), one.own("step")
-        if steps and all(it.arms for it in passes) and any(it.sure for it in steps) and not _in_both(passes):
+        if len(passes) != 1 or not steps or passes[0].chain or any(it.chain for it in steps):
+            continue
+        tests = set(conditions(program, passes[0].node, one.node))
+        if tests and not any(tests & set(conditions(program, it.node, one.node)) for it in steps):
             yield spot(passes[0].node, steps[0].node, text=shown(passes[0].node), step=shown(steps[0].node))
-
-
-def _in_both(passes: list[Event]) -> bool:
-    """Tell whether both branches of a condition have a backward pass."""
-    return {True, False} <= {one.arms[-1][2] for one in passes if one.arms}
 
 
 @suspects("step that waits for a count")

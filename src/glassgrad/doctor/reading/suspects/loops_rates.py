@@ -25,6 +25,8 @@ from glassgrad.doctor.reading.suspects.training import (
     text,
 )
 
+_RATE = r"^(((base|init|initial|max|min|peak|start|end|final|top)_?)?(lr|learning_rate|rate)|lr_?(0|init|max|min))$"
+
 
 @suspects("schedule in the loop over batches")
 def _in_batches(program: Program) -> Iterator[Spot]:
@@ -134,7 +136,7 @@ def _is_rate(node: ast.expr) -> bool:
         last_part = [one for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)]
         if any(re.search(r"lr|rate", text(one.right), re.IGNORECASE) for one in last_part):
             return False
-    names = {one for one in names_in(node) if re.search(r"(^|_)lr(_|$)|learning_rate|(^|_)rate$", one, re.IGNORECASE)}
+    names = {one for one in names_in(node) if re.fullmatch(_RATE, one, re.IGNORECASE)}
     value = number(node)
     return bool(names) or "['lr']" in text(node) or (value is not None and 0 < value < 0.02)
 

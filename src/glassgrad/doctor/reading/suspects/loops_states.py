@@ -30,6 +30,7 @@ _HEADS |= dict.fromkeys(("vgg", "alexnet", "densenet", "mobilenet", "efficientne
 _HEADS |= {"vit": "heads", "swin": "head"}
 """The last layer of the models of torchvision, by the beginning of their names."""
 _OF_HEADS = re.compile(r"^(fc|classifier|head|heads|out|output|top|last_linear)$")
+_HELPERS = re.compile(r"teacher|target|ref|ema|disc|vgg|frozen|extract|lpips|backbone|bn|critic|old", re.IGNORECASE)
 _KINDS = frozenset({"weight", "bias", "gamma", "beta", "running_mean", "running_var"})
 """Names of parameters in layers of the library."""
 _OTHERS = "torchvision", "timm", "transformers", "hub"
@@ -48,9 +49,7 @@ def _resting(program: Program) -> Iterator[Spot]:
         awake = {it.receiver for it in wakes}
         for event in rests:
             own = event.receiver.rpartition(".")[2]
-            helper = re.search(
-                r"teacher|target|ref|ema|disc|vgg|frozen|extract|lpips|backbone|bn|critic", own, re.IGNORECASE
-            )
+            helper = _HELPERS.search(own)
             modes = re.search(r"\.train\(\w*(mode|training|is_train)", source(program))
             if not wakes and not helper and not modes and not awake:
                 yield spot(event.node, *event.chain, text=shown(event.node))
@@ -65,7 +64,8 @@ def _put_to_rest(program: Program) -> Iterator[Spot]:
         return
     for call in program.calls_of(".eval"):
         name = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        loops = [one.node for one in trainings(program) if one.whole and name and f"{name}(" in text(one.node)]
+        known = name and not _HELPERS.search(name)
+        loops = [one.node for one in trainings(program) if one.whole and known and f"{name}(" in text(one.node)]
         if any(one.lineno > call.lineno and program.function(one) is program.function(call) for one in loops):
             yield spot(call, text=shown(call))
 
@@ -99,7 +99,7 @@ def _attribute(program: Program) -> Iterator[Spot]:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Attribute) and target.attr == "training" and isinstance(node, ast.stmt):
             owner = program.owner(node)
-            if text(target.value) != "self" or (owner is not None and owner.is_module):
+            if text(target.value) not in {"self", "ctx"} or (owner is not None and owner.is_module):
                 yield spot(node, text=shown(node), owner=text(target.value))
 
 
@@ -313,7 +313,9 @@ def _best(program: Program) -> Iterator[Spot]:
             keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)
             if keeps and not _sets(program, name):
                 yield spot(node, text=shown(test), name=name, how="no round sets it")
-            elif _out_of_reach(program, test, best):
+            elif re.search(r"best|lowest|highest|(min|max)_\w*(loss|acc|err|score)", name) and _out_of_reach(
+                program, test, best
+            ):
                 yield spot(node, text=shown(test), name=name, how="it begins where no value beats it")
                 yield from (spot(one, text=shown(test), name=name, how="") for one in _begins(program, best))
 

@@ -212,6 +212,8 @@ def _never(program: Program) -> Iterator[Spot]:
         if not isinstance(target, ast.Name | ast.Attribute) or not has_call(program.tree, "step"):
             continue
         name = text(target)
+        if isinstance(target, ast.Attribute) and f"{target.attr}.step(" in source(program):
+            continue
         uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
         ways = [program.parents.get(one) for one in uses if isinstance(one.ctx, ast.Load)]
         only = all(isinstance(one, ast.Attribute) and one.attr in {"zero_grad", "param_groups"} for one in ways)

@@ -180,7 +180,7 @@ def _compound(program: Program) -> Iterator[Spot]:
             continue
         powers = [one for one in ast.walk(value) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Pow)]
         grows = [one for one in powers if re.search(r"epoch|step|iter", text(one.right))]
-        used = isinstance(node, ast.AugAssign) or re.search(rf"(?<![\w'])({re.escape(target)})(?!\w)", text(value))
+        used = isinstance(node, ast.AugAssign) or re.search(rf"(?<![\w'.])({re.escape(target)})(?!\w)", text(value))
         if grows and used and re.search(r"lr|rate|eps|beta|temp", target, re.IGNORECASE):
             yield spot(node, text=shown(node))
 

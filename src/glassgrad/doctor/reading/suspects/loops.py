@@ -97,10 +97,8 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
             keeps = owner == target or (target in given and not _CHANGES.search(called(value)))
             return "" if keeps or called(value) in _OWN else target
         full = program.names.full(value.func)
-        weighty = last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList", "Parameter"} and full.startswith(
-            "torch.nn."
-        )
-        layer = weighty or text(value.func) in program.classes
+        layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
+        layer = layer or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
     makes = called(value) in {"add_module", "append", "setattr"} or _CHANGES.search(called(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")

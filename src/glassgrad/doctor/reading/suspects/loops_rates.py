@@ -145,9 +145,11 @@ def _is_rate(node: ast.expr) -> bool:
 def _warm(program: Program) -> Iterator[Spot]:
     """Find `step // warmup`, and `warmup / step` outside of a root."""
     for node in program.nodes:
-        if not isinstance(node, ast.BinOp):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.FloorDiv):
             continue
         left, right = text(node.left), text(node.right)
+        if "warm" not in f"{left} {right}".lower():
+            continue
         whole = isinstance(node.op, ast.FloorDiv) and re.search(r"warm", right, re.IGNORECASE)
         turned = isinstance(node.op, ast.Div) and re.fullmatch(r"[\w.]*warm[\w.]*", left, re.IGNORECASE)
         counts = re.search(r"step|epoch|iter|\bi\b|\bt\b", left if whole else right)

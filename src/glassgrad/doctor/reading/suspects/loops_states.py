@@ -34,6 +34,7 @@ _HELPERS = re.compile(r"teacher|target|ref|ema|disc|vgg|frozen|extract|lpips|bac
 _KINDS = frozenset({"weight", "bias", "gamma", "beta", "running_mean", "running_var"})
 """Names of parameters in layers of the library."""
 _OTHERS = "torchvision", "timm", "transformers", "hub"
+_KEPT = re.compile(r"best|lowest|highest|(min|max)_\w*(loss|acc|err|score)")
 _BEST = re.compile(r"best|min_|max_|lowest|highest", re.IGNORECASE)
 
 
@@ -131,20 +132,20 @@ def _alone(rests: list[ast.Call]) -> bool:
 def _frozen_head(program: Program) -> Iterator[Spot]:
     """Find `model.fc = nn.Linear(...)` before a loop that freezes all of the model."""
     for node in program.nodes:
-        over = text(node.iter) if isinstance(node, ast.For) else ""
-        plain = (
-            isinstance(node, ast.For) and len(node.body) == 1 and text(node.body[0]).endswith("requires_grad = False")
-        )
-        root = over.removesuffix(".parameters()")
-        if not plain or not isinstance(node, ast.For) or root == over:
+        if (
+            not isinstance(node, ast.For)
+            or len(node.body) != 1
+            or not assigned(node.body[0]).endswith(".requires_grad")
+        ):
+            continue
+        root = text(node.iter).removesuffix(".parameters()")
+        released = [one for one in _released(program) if one.lineno > node.lineno]
+        if released or constant(getattr(node.body[0], "value", None)) is not False or not root.isidentifier():
             continue
         for other in program.nodes:
-            target = text(other.targets[0]) if isinstance(other, ast.Assign) else ""
-            before = isinstance(other, ast.Assign) and other.lineno < node.lineno and isinstance(other.value, ast.Call)
-            same = program.function(other) is program.function(node) and target.startswith(f"{root}.")
-            later = [one for one in _released(program) if one.lineno > node.lineno]
-            made = other.value if isinstance(other, ast.Assign) else None
-            if before and same and not later and isinstance(made, ast.Call) and called(made)[:1].isupper():
+            made = other.value if isinstance(other, ast.Assign) and other.lineno < node.lineno else None
+            fresh = isinstance(made, ast.Call) and called(made)[:1].isupper() and assigned(other).startswith(f"{root}.")
+            if made is not None and fresh and program.function(other) is program.function(node):
                 yield spot(node, made, text=shown(node.iter), head=shown(program.statement(made)))
 
 
@@ -313,11 +314,9 @@ def _best(program: Program) -> Iterator[Spot]:
             keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)
             if keeps and not _sets(program, name):
                 yield spot(node, text=shown(test), name=name, how="no round sets it")
-            elif re.search(r"best|lowest|highest|(min|max)_\w*(loss|acc|err|score)", name) and _out_of_reach(
-                program, test, best
-            ):
-                yield spot(node, text=shown(test), name=name, how="it begins where no value beats it")
-                yield from (spot(one, text=shown(test), name=name, how="") for one in _begins(program, best))
+            elif _KEPT.search(name) and _out_of_reach(program, test, best):
+                for place in (node, *_begins(program, best)):
+                    yield spot(place, text=shown(test), name=name, how="it begins where no value beats it")
 
 
 def _sets(program: Program, name: str) -> bool:
@@ -419,7 +418,11 @@ def _exchanged(program: Program) -> Iterator[Spot]:
         rf"{mean}\.(data\.)?add_\([\w.]+, alpha={decay}\)",
     )
     for node in program.nodes:
-        if isinstance(node, ast.Assign | ast.Expr) and any(re.search(one, text(node)) for one in forms):
+        if (
+            isinstance(node, ast.Assign | ast.Expr)
+            and len(text(node)) < 200
+            and any(re.search(one, text(node)) for one in forms)
+        ):
             yield spot(node, text=shown(node))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ from glassgrad.doctor.reading.values import optimizes
 _WARMUP = re.compile(r"^get_\w*schedule\w*$")
 
 
+@functools.lru_cache(maxsize=1 << 15)
 def text(node: ast.AST | None) -> str:
     """Return the source of an expression; empty for none."""
     return "" if node is None else ast.unparse(node)

@@ -13,6 +13,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, const
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.training import (
+    assigned,
     called,
     conditions,
     has_call,

@@ -23,7 +23,7 @@ for epoch in range(10):
         """
 model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
 loss.backward()
-with torch.no_grad():  #!
+with torch.no_grad():
     score = model(x)  #!
 """,
         (("with torch", "model.eval()\nwith torch"),),

@@ -41,7 +41,9 @@ def _in_batches(program: Program) -> Iterator[Spot]:
 def _of_epochs(program: Program, call: ast.expr) -> bool:
     """Tell whether a schedule looks as if its numbers counted epochs."""
     name = schedule_name(program, call)
-    if not isinstance(call, ast.Call) or re.search(r"iter|len\(|batch|\bsteps|_steps", text(call)):
+    given = given_to(call)[1:] if isinstance(call, ast.Call) else []
+    words = " ".join([text(call), *(text(one.node) for part in given for one in flow(program).ends(part))])
+    if not isinstance(call, ast.Call) or re.search(r"iter|len\(|batch|\bsteps|_steps", words):
         return False
     if name in {"ExponentialLR", "MultiplicativeLR"}:
         return (given_number(program, call, "gamma", 1) or 0.9) < 0.998

@@ -84,9 +84,7 @@ def _awake(program: Program) -> Iterator[Spot]:
         marks = block.items if isinstance(block, ast.With) else []
         if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
             calls = [one for one in ast.walk(block) if isinstance(one, ast.Call) and _is_model(program, one)]
-            for one in calls[:1]:
-                yield spot(block, text=shown(one))
-                yield spot(one, block, text=shown(one))
+            yield from (spot(one, block, text=shown(one)) for one in calls[:1])
 
 
 def _is_model(program: Program, call: ast.Call) -> bool:
@@ -162,20 +160,26 @@ def _by_name(program: Program) -> Iterator[Spot]:
     known = source(program)
     foreign = any(one.partition(".")[0] in _OTHERS for one in program.names.modules) or "hub.load" in known
     for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign) and "requires_grad" in text(node.targets[0]) else None
-        for test in list(conditions(program, node))[:1] if isinstance(node, ast.Assign) and value is not None else ():
-            words = [
-                one.value for one in ast.walk(test) if isinstance(one, ast.Constant) and isinstance(one.value, str)
-            ]
-            for word in words:
-                parts = [part for part in word.split(".") if part and not part.isdigit() and part not in _KINDS]
-                lost = not foreign and any(known.count(part) <= 1 for part in parts)
-                positive = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In)
-                turned = positive and _OF_HEADS.match(word) and constant(value) is False
-                if lost or turned:
-                    how = "no layer of the script has this name" if lost else "this is the name of a head"
-                    yield spot(test, node, text=shown(test), how=how)
-                    break
+        if not isinstance(node, ast.Assign | ast.Expr) or not re.search(r"requires_grad(_\(| = )", text(node)):
+            continue
+        chosen = isinstance(node.value, ast.Compare | ast.BoolOp | ast.UnaryOp)
+        for test in [node.value] if chosen else list(conditions(program, node))[:1]:
+            how = _misled(test, known, foreign, freezes="False" in text(node))
+            if how:
+                yield spot(test, text=shown(test), how=how)
+
+
+def _misled(test: ast.expr, known: str, foreign: bool, freezes: bool) -> str:
+    """Return what is odd about the names in a condition; empty if nothing is."""
+    words = [one.value for one in ast.walk(test) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    for word in words:
+        parts = [part for part in word.split(".") if part and not part.isdigit() and part not in _KINDS]
+        if not foreign and any(known.count(part) <= 1 for part in parts):
+            return f"no layer of the script is called '{word}'"
+        positive = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In)
+        if positive and _OF_HEADS.match(word) and freezes:
+            return "this is the name of a head"
+    return ""
 
 
 @suspects("vectors that stay frozen")

@@ -135,7 +135,7 @@ for x, y in batches:
 class Net(nn.Module):
     def forward(self, x):
         with torch.no_grad():  #!
-            h = self.encoder(x)  #!
+            h = self.encoder(x)
         return self.head(h)
 """,
         (("        with torch.no_grad():\n            h =", "        h ="),),

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -96,7 +97,12 @@ def _slices(program: Program) -> Iterator[Spot]:
         over = loop.iter if isinstance(loop, ast.For) and mentions(loop.target, low.id) else None
         size = text(high.right if text(high.left) == low.id else high.left)
         counted = isinstance(over, ast.Call) and called(over) in {"range", "trange"} and len(over.args) < 3
-        batches = counted and re.search(r"//|/ |n(um)?_batch|steps|batches", text(over))
+        ends = " ".join(
+            text(end.node)
+            for part in (over.args if isinstance(over, ast.Call) else [])
+            for end in flow(program).ends(part)
+        )
+        batches = counted and re.search(r"//|/ |n(um)?_batch|steps|batches", f"{text(over)} {ends}")
         if batches and re.search(r"batch|bs|size|^B$|^\d+$", size) and isinstance(loop, ast.For):
             yield spot(program.statement(node), loop, text=shown(node), over=shown(loop.iter))
 

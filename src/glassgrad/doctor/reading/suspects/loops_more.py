@@ -85,7 +85,8 @@ def _cleared(program: Program) -> Iterator[Spot]:
         tests = [test for it in steps for test in conditions(program, it.node, one.node)]
         every = [test for test in tests if "%" in text(test)]
         before = zeros and one.events.index(zeros[0]) < one.events.index(one.own("backward")[0])
-        if steps and every and before and all(it.sure for it in zeros) and not any(it.sure for it in steps):
+        never = all(it.sure for it in zeros) and not any(it.sure or _logs(program, it, cleared=True) for it in steps)
+        if steps and every and before and never:
             yield spot(zeros[0].node, steps[0].node, text=shown(zeros[0].node), test=shown(every[0]))
     yield from _cleared_apart(program)
 
@@ -109,8 +110,15 @@ def _condition(program: Program) -> Iterator[Spot]:
     for one in trainings(program):
         for event in one.own("step"):
             for test in list(conditions(program, event.node, one.node))[:1]:
-                if event.arms and _LOGS.search(text(test)) and not re.search(r"train|accum|scaler", text(test)):
+                logs = _LOGS.search(text(test)) or _logs(program, event, cleared=any(it.sure for it in one.own("zero")))
+                if event.arms and logs and not re.search(r"train|accum|scaler", text(test)):
                     yield spot(event.node, text=shown(event.node), test=shown(test))
+
+
+def _logs(program: Program, event: Event, cleared: bool) -> bool:
+    """Tell whether the branch of a step also prints, although each round clears the gradients."""
+    around = next((one for one in program.outward(event.node) if isinstance(one, ast.If)), None)
+    return cleared and around is not None and has_call(around, "print", "info", "log", "add_scalar", "write")
 
 
 @suspects("rounds of an accumulation")
@@ -298,7 +306,12 @@ def _switched(program: Program) -> Iterator[Spot]:
             later = any(one.lineno > (block.end_lineno or 0) for one in uses)
             if made and later and not _OTHERS.search(f"{assigned(node)} {text(value)}"):
                 yield spot(block, node, text=shown(node))
-                yield spot(node, text=shown(node))
+    for forward in (one.methods.get("forward") for one in program.modules()):
+        for call in ast.walk(forward) if forward is not None else ():
+            entered = program.method(program.owner(call), called(call)) if isinstance(call, ast.Call) else None
+            for mark in entered.decorator_list if entered is not None else ():
+                if "no_grad" in text(mark) and isinstance(call, ast.Call) and text(call.func).startswith("self."):
+                    yield spot(mark, call, text=shown(call))
 
 
 def _training_around(program: Program, block: ast.With) -> ast.AST | None:

@@ -131,15 +131,11 @@ def _alone(rests: list[ast.Call]) -> bool:
 def _frozen_head(program: Program) -> Iterator[Spot]:
     """Find `model.fc = nn.Linear(...)` before a loop that freezes all of the model."""
     for node in program.nodes:
-        if (
-            not isinstance(node, ast.For)
-            or len(node.body) != 1
-            or not assigned(node.body[0]).endswith(".requires_grad")
-        ):
+        if not isinstance(node, ast.For) or len(node.body) != 1:
             continue
+        freezes = re.search(r"\.requires_grad( = |_\()False", text(node.body[0]))
         root = text(node.iter).removesuffix(".parameters()")
-        released = [one for one in _released(program) if one.lineno > node.lineno]
-        if released or constant(getattr(node.body[0], "value", None)) is not False or not root.isidentifier():
+        if not freezes or not root.isidentifier() or any(one.lineno > node.lineno for one in _released(program)):
             continue
         for other in program.nodes:
             made = other.value if isinstance(other, ast.Assign) and other.lineno < node.lineno else None
@@ -413,7 +409,7 @@ def _exchanged(program: Program) -> Iterator[Spot]:
     """Find `decay * new + (1 - decay) * average`, `average.lerp_(new, decay)` and their likes."""
     decay, mean = (
         r"(self\.)?(\w*decay|momentum|beta|alpha_ema|m)",
-        r"\w*(ema|shadow|avg|average|slow|target|teacher|mean)\w*(\.data)?",
+        r"(self\.)?\w*(ema|shadow|avg|average|slow|target|teacher|mean)\w*(\.data|\[\w+\])?",
     )
     forms = (
         rf"{decay} \* (?!{mean} )[\w.]+(\[\w+\])? \+ \(1(\.0)? - {decay}\) \* {mean}",

@@ -225,4 +225,14 @@ second = torch.optim.lr_scheduler.StepLR(optimizer, 10)  #!
 """,
         (("second = torch.optim.lr_scheduler.StepLR(optimizer", "second = torch.optim.lr_scheduler.StepLR(other"),),
     ),
+    Case(
+        "cosine without pi",
+        "rate = 0.5 * base * (1 + np.cos(epoch / epochs))  #!\n",
+        (("epoch / epochs", "np.pi * epoch / epochs"),),
+    ),
+    Case(
+        "written into a copy of the state",
+        'optimizer.state_dict()["param_groups"][0]["lr"] = rate  #!\n',
+        (("optimizer.state_dict()[", "optimizer.__dict__["),),
+    ),
 )

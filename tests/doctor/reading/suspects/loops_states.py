@@ -193,4 +193,74 @@ def evaluate(model, batches):
         "ema = decay * new + (1 - decay) * ema  #!\n",
         (("decay * new + (1 - decay) * ema", "decay * ema + (1 - decay) * new"),),
     ),
+    Case(
+        "mode that does not reach the layers",
+        """
+class Net(nn.Module):
+    def train(self, mode=True):  #!
+        self.mode = mode
+        return self
+""",
+        (("        return self", "        return super().train(mode)"),),
+    ),
+    Case(
+        "weights loaded in each round",
+        """
+for epoch in range(10):
+    for x, y in batches:
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+    model.load_state_dict(best_state)  #!
+""",
+        (("    model.load_state_dict(best_state)", "model.load_state_dict(best_state)"),),
+    ),
+    Case(
+        "training behind the loop over batches",
+        """
+for epoch in range(10):
+    for x, y in loader:  #!
+        x = x.float()
+    optimizer.zero_grad()
+    F.mse_loss(model(x), y).backward()
+    optimizer.step()
+""",
+        (
+            ("    optimizer.zero_grad()", "        optimizer.zero_grad()"),
+            ("    F.mse", "        F.mse"),
+            ("    optimizer.step()", "        optimizer.step()"),
+        ),
+    ),
+    Case(
+        "passes and steps that do not pair",
+        """
+for x, y in batches:
+    optimizer.zero_grad()
+    F.mse_loss(model(x), y).backward()
+    optimizer.zero_grad()  #!
+    F.l1_loss(model(x), y).backward()
+    optimizer.step()
+""",
+        (("y).backward()\n    optimizer.zero_grad()", "y).backward()"),),
+    ),
+    Case(
+        "loss changed behind its backward pass",
+        """
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    loss = loss + penalty(model)  #!
+    optimizer.step()
+""",
+        (("    loss = loss + penalty(model)\n", ""), ("model(x), y)", "model(x), y) + penalty(model)")),
+    ),
+    Case(
+        "gradient switched on at the loss",
+        """
+loss = F.mse_loss(model(x), y)
+loss.requires_grad = True  #!
+""",
+        (("loss.requires_grad = True", "loss.backward()"),),
+    ),
 )

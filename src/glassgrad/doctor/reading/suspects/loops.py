@@ -231,6 +231,23 @@ def _first_group(program: Program) -> Iterator[Spot]:
             yield spot(node, text=shown(node))
 
 
+@suspects("written into a copy of the state")
+def _into_copy(program: Program) -> Iterator[Spot]:
+    """Find `optimizer.state_dict()["param_groups"][0]["lr"] = rate`, and `model.state_dict()[name] = value`."""
+    for node in program.nodes:
+        bound = None
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if not isinstance(node, ast.Assign | ast.AugAssign) or not isinstance(target, ast.Subscript):
+            continue
+        if isinstance(target.value, ast.Name):
+            bound = program.bound(target.value)
+        loop = bound.statement if bound is not None and isinstance(bound.statement, ast.For) else None
+        if re.search(r"\.state_dict\(\)\[", text(target)) or (
+            loop and ".state_dict()['param_groups']" in text(loop.iter)
+        ):
+            yield spot(node, text=shown(node))
+
+
 # --- the numbers of an optimizer ---
 
 

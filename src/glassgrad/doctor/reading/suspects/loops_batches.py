@@ -97,13 +97,10 @@ def _slices(program: Program) -> Iterator[Spot]:
         over = loop.iter if isinstance(loop, ast.For) and mentions(loop.target, low.id) else None
         size = text(high.right if text(high.left) == low.id else high.left)
         counted = isinstance(over, ast.Call) and called(over) in {"range", "trange"} and len(over.args) < 3
-        ends = " ".join(
-            text(end.node)
-            for part in (over.args if isinstance(over, ast.Call) else [])
-            for end in flow(program).ends(part)
-        )
+        given = over.args if isinstance(over, ast.Call) else []
+        ends = " ".join(text(end.node) for part in given for end in flow(program).ends(part))
         batches = counted and re.search(r"//|/ |n(um)?_batch|steps|batches", f"{text(over)} {ends}")
-        if batches and re.search(r"batch|bs|size|^B$|^\d+$", size) and isinstance(loop, ast.For):
+        if batches and re.search(r"batch|bs|size|^B$|^\d+$", size, re.IGNORECASE) and isinstance(loop, ast.For):
             yield spot(program.statement(node), loop, text=shown(node), over=shown(loop.iter))
 
 
@@ -289,6 +286,34 @@ def _copy(program: Program) -> Iterator[Spot]:
         trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
         if trained and not any(mentions(one, name) for one in results):
             yield spot(node, text=shown(node), name=name)
+
+
+@suspects("weights loaded in each round")
+def _loaded(program: Program) -> Iterator[Spot]:
+    """Find `model.load_state_dict(best)` in the loop over epochs, under no condition."""
+    for outer in rounds(program):
+        for node in outer.node.body if isinstance(outer.node, LOOPS) else ():
+            call = node.value if isinstance(node, ast.Expr) else None
+            if not isinstance(call, ast.Call) or called(call) != "load_state_dict" or not call.args:
+                continue
+            kept = re.search(r"best|saved|state|checkpoint|initial", text(call.args[0]), re.IGNORECASE)
+            if kept and not re.search(r"\.state_dict\(\)|opt|sched|target|ema", text(call)):
+                yield spot(call, outer.node, text=shown(call))
+
+
+@suspects("training behind the loop over batches")
+def _outside(program: Program) -> Iterator[Spot]:
+    """Find a training step with the variables of a loop over a loader, written behind that loop."""
+    for one in trainings(program):
+        body = one.node.body
+        for at, loop in enumerate(body):
+            over = text(loop.iter) if isinstance(loop, ast.For) else ""
+            if not isinstance(loop, ast.For) or not re.search(r"load|batches|train|dl\b", over):
+                continue
+            later = ast.Module(list(body[at + 1 :]), [])
+            used = names_in(loop.target) & names_in(later)
+            if used and has_call(later, "backward") and not has_call(loop, "backward", "append", "extend"):
+                yield spot(loop, body[at + 1], text=over, name=min(used))
 
 
 SUSPECTS = suspects_of(globals())

@@ -231,6 +231,59 @@ def _counted(program: Program) -> Iterator[Spot]:
                     yield spot(event.node, text=shown(test))
 
 
+@suspects("passes and steps that do not pair")
+def _pairs(program: Program) -> Iterator[Spot]:
+    """Find zero_grad between two backward passes of one step, one loss walked twice, and two steps of one pass."""
+    for one in trainings(program):
+        plain = [it for it in one.events if it.sure and not it.loops and it.kind in {"zero", "backward", "step"}]
+        for at, event in enumerate(plain[:-2]):
+            kinds = [it.kind for it in plain[at : at + 3]]
+            same = event.receiver == plain[at + 2].receiver or event.kind == "zero"
+            if kinds == ["backward", "zero", "backward"] and "step" in {it.kind for it in plain[at + 3 :]}:
+                yield spot(plain[at + 1].node, event.node, text=shown(plain[at + 1].node), how=_BETWEEN)
+            elif kinds[1:] == ["step", "step"] and plain[at + 1].receiver == plain[at + 2].receiver:
+                yield spot(
+                    plain[at + 2].node,
+                    text=shown(plain[at + 2].node),
+                    how="takes a second step with the same gradients",
+                )
+            elif kinds[:2] == ["backward", "backward"] and same and event.receiver == plain[at + 1].receiver:
+                yield spot(plain[at + 1].node, text=shown(plain[at + 1].node), how="adds the same gradients again")
+
+
+_BETWEEN = "clears the gradients of the pass before it, and no step has used them"
+
+
+@suspects("loss changed behind its backward pass")
+def _late(program: Program) -> Iterator[Spot]:
+    """Find `loss += penalty` or `loss = loss / n` behind `loss.backward()`."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            name = text(event.value.node)
+            around = program.loops(event.node)[:1] or [program.function(event.node)]
+            for node in ast.walk(around[0]) if name.isidentifier() and around[0] is not None else ():
+                behind = isinstance(node, ast.Assign | ast.AugAssign) and node.lineno > event.node.lineno
+                if not isinstance(node, ast.Assign | ast.AugAssign) or not behind or assigned(node) != name:
+                    continue
+                sums = isinstance(node, ast.AugAssign) or (
+                    isinstance(node.value, ast.BinOp) and mentions(node.value, name)
+                )
+                operation = node.op if isinstance(node, ast.AugAssign) else getattr(node.value, "op", None)
+                if sums and isinstance(operation, ast.Add | ast.Div | ast.Sub) and "item()" not in text(node):
+                    yield spot(node, event.node, text=shown(node), loss=name)
+
+
+@suspects("gradient switched on at the loss")
+def _forced(program: Program) -> Iterator[Spot]:
+    """Find `loss.requires_grad = True`, and a new tensor made of the loss."""
+    for node in program.nodes:
+        if isinstance(node, ast.Assign | ast.Expr) and re.match(
+            r"\w*loss\w*\.requires_grad( = True|_\()|\w*loss\w* = (\w+\.)*(Variable|tensor|Tensor)\(\w*loss\w*.*requires_grad=True",
+            text(node),
+        ):
+            yield spot(node, text=shown(node))
+
+
 # --- clipping and scaling ---
 
 

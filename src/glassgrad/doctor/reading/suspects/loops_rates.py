@@ -252,4 +252,14 @@ def _twice(program: Program) -> Iterator[Spot]:
             yield spot(made, text=shown(made), optimizer=key[0])
 
 
+@suspects("cosine without pi")
+def _angle(program: Program) -> Iterator[Spot]:
+    """Find `cos(epoch / epochs)` for a rate, which never leaves the neighbourhood of 1."""
+    for call in program.calls:
+        given = text(call.args[0]) if called(call) == "cos" and len(call.args) == 1 else ""
+        share = re.search(r"(epoch|step|iter|\bt|\bi)\w* / |progress", given)
+        if share and not re.search(r"pi\b|PI\b|3\.14|div_term|freq|theta|\bbeta\b", given):
+            yield spot(call, program.statement(call), text=shown(call))
+
+
 SUSPECTS = suspects_of(globals())

@@ -124,6 +124,19 @@ def _alone(rests: list[ast.Call]) -> bool:
     return bool(rests) and all(re.fullmatch(r"(self\.)?(model|net|network)\.eval", text(one.func)) for one in rests)
 
 
+@suspects("mode that does not reach the layers")
+def _overridden(program: Program) -> Iterator[Spot]:
+    """Find a module whose own `train` or `eval` does not call that of `nn.Module`."""
+    for owner in program.modules():
+        for name in ("train", "eval"):
+            method = owner.methods.get(name)
+            if method is None or has_call(method, "super", "backward", "modules", "children"):
+                continue
+            passes_on = re.search(r"Module\.(train|eval)\(|\.(train|eval)\(", text(method))
+            if not passes_on and "train" not in (name if len(method.args.args) > 2 else ""):
+                yield spot(method, text=f"{owner.node.name}.{name}()")
+
+
 # --- frozen parts ---
 
 
@@ -315,9 +328,20 @@ def _best(program: Program) -> Iterator[Spot]:
             keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)
             if keeps and not _sets(program, name):
                 yield spot(node, text=shown(test), name=name, how="no round sets it")
+            elif _is_worse(test, best, value) and any(assigned(one) == name for one in node.body):
+                yield spot(node, text=shown(test), name=name, how="it keeps the worse value")
             elif _KEPT.search(name) and _out_of_reach(program, test, best):
                 for place in (node, *_begins(program, best)):
                     yield spot(place, text=shown(test), name=name, how="it begins where no value beats it")
+
+
+def _is_worse(test: ast.Compare, best: ast.expr, value: ast.expr) -> bool:
+    """Tell whether a comparison prefers a higher loss or a lower score, by the name of the value."""
+    turned = text(test.left) == text(best)
+    rises = isinstance(test.ops[0], ast.Lt | ast.LtE) if turned else isinstance(test.ops[0], ast.Gt | ast.GtE)
+    falls = re.search(r"loss|err|mse|mae\b|nll|perplex|ppl", text(value), re.IGNORECASE)
+    grows = re.search(r"acc|f1|auc|iou|dice|bleu|reward|score", text(value), re.IGNORECASE)
+    return "-" not in text(value) and bool((falls and not grows and rises) or (grows and not falls and not rises))
 
 
 def _sets(program: Program, name: str) -> bool:

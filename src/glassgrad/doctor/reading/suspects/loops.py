@@ -242,9 +242,8 @@ def _into_copy(program: Program) -> Iterator[Spot]:
         if isinstance(target.value, ast.Name):
             bound = program.bound(target.value)
         loop = bound.statement if bound is not None and isinstance(bound.statement, ast.For) else None
-        if re.search(r"\.state_dict\(\)\[", text(target)) or (
-            loop and ".state_dict()['param_groups']" in text(loop.iter)
-        ):
+        groups = loop is not None and ".state_dict()['param_groups']" in text(loop.iter)
+        if groups or re.search(r"\.state_dict\(\)\[", text(target)):
             yield spot(node, text=shown(node))
 
 

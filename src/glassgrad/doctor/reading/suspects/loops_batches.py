@@ -1,4 +1,4 @@
-"""Suspects about the batches of a training: iterators, slices, orders, random numbers, and loops that end early."""
+"""Suspects about the batches of a training: iterators, slices, orders, what begins anew, and hooks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import rounds, trainings
-from glassgrad.doctor.reading.program import LOOPS, Loop, Program, number
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.training import (
@@ -314,6 +314,35 @@ def _outside(program: Program) -> Iterator[Spot]:
             used = names_in(loop.target) & names_in(later)
             if used and has_call(later, "backward") and not has_call(loop, "backward", "append", "extend"):
                 yield spot(loop, body[at + 1], text=over, name=min(used))
+
+
+# --- hooks ---
+
+
+@suspects("hook in a loop")
+def _hooks(program: Program) -> Iterator[Spot]:
+    """Find hooks registered in each round of a training, and hooks whose result replaces what they watch."""
+    for call in program.calls:
+        name = called(call)
+        if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
+            continue
+        loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
+        hook = call.args[0] if call.args else None
+        if loops and ".remove()" not in source(program):
+            yield spot(call, text=shown(call), how="adds one more hook in each round")
+        elif (isinstance(hook, ast.Lambda) and isinstance(hook.body, ast.BinOp)) or _replaces(program, name, hook):
+            yield spot(call, text=shown(call), how="replaces what it sees by its result")
+
+
+def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
+    """Tell whether a forward hook returns a value."""
+    if name != "register_forward_hook" or hook is None:
+        return False
+    if isinstance(hook, ast.Lambda):
+        return isinstance(hook.body, ast.Call) and called(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
+    function = program.functions.get(text(hook))
+    inner = ast.walk(function) if isinstance(function, FUNCTIONS) else ()
+    return any(isinstance(one, ast.Return) and one.value is not None and text(one.value) != "None" for one in inner)
 
 
 SUSPECTS = suspects_of(globals())

@@ -231,27 +231,25 @@ def _counted(program: Program) -> Iterator[Spot]:
                     yield spot(event.node, text=shown(test))
 
 
+_PAIRS = {
+    ("backward", "zero", "backward"): "clears the gradients of the pass before it, and no step has used them",
+    ("backward", "step", "step"): "takes a second step with the same gradients",
+    ("zero", "backward", "backward"): "adds the same gradients again",
+}
+"""Three events in a row, and what the wrong one of them does: the second, or the third if it repeats the second."""
+
+
 @suspects("passes and steps that do not pair")
 def _pairs(program: Program) -> Iterator[Spot]:
     """Find zero_grad between two backward passes of one step, one loss walked twice, and two steps of one pass."""
     for one in trainings(program):
         plain = [it for it in one.events if it.sure and not it.loops and it.kind in {"zero", "backward", "step"}]
-        for at, event in enumerate(plain[:-2]):
-            kinds = [it.kind for it in plain[at : at + 3]]
-            same = event.receiver == plain[at + 2].receiver or event.kind == "zero"
-            if kinds == ["backward", "zero", "backward"] and "step" in {it.kind for it in plain[at + 3 :]}:
-                yield spot(plain[at + 1].node, event.node, text=shown(plain[at + 1].node), how=_BETWEEN)
-            elif kinds[1:] == ["step", "step"] and plain[at + 1].receiver == plain[at + 2].receiver:
-                yield spot(
-                    plain[at + 2].node,
-                    text=shown(plain[at + 2].node),
-                    how="takes a second step with the same gradients",
-                )
-            elif kinds[:2] == ["backward", "backward"] and same and event.receiver == plain[at + 1].receiver:
-                yield spot(plain[at + 1].node, text=shown(plain[at + 1].node), how="adds the same gradients again")
-
-
-_BETWEEN = "clears the gradients of the pass before it, and no step has used them"
+        for first, second, third in zip(plain, plain[1:], plain[2:], strict=False):
+            how = _PAIRS.get((first.kind, second.kind, third.kind), "")
+            repeats = second.kind == third.kind
+            if how and (second.receiver == third.receiver or not repeats) and any(it.kind == "step" for it in plain):
+                wrong = third if repeats else second
+                yield spot(wrong.node, first.node, text=shown(wrong.node), how=how)
 
 
 @suspects("loss changed behind its backward pass")
@@ -260,27 +258,33 @@ def _late(program: Program) -> Iterator[Spot]:
     for one in trainings(program):
         for event in one.own("backward"):
             name = text(event.value.node)
-            around = program.loops(event.node)[:1] or [program.function(event.node)]
-            for node in ast.walk(around[0]) if name.isidentifier() and around[0] is not None else ():
-                behind = isinstance(node, ast.Assign | ast.AugAssign) and node.lineno > event.node.lineno
-                if not isinstance(node, ast.Assign | ast.AugAssign) or not behind or assigned(node) != name:
-                    continue
-                sums = isinstance(node, ast.AugAssign) or (
-                    isinstance(node.value, ast.BinOp) and mentions(node.value, name)
-                )
-                operation = node.op if isinstance(node, ast.AugAssign) else getattr(node.value, "op", None)
-                if sums and isinstance(operation, ast.Add | ast.Div | ast.Sub) and "item()" not in text(node):
+            around = [*program.loops(event.node)[:1], program.function(event.node)][0]
+            for node in ast.walk(around) if name.isidentifier() and around is not None else ():
+                if _adds_to(node, name) and isinstance(node, ast.stmt) and node.lineno > event.node.lineno:
                     yield spot(node, event.node, text=shown(node), loss=name)
+
+
+def _adds_to(node: ast.AST, name: str) -> bool:
+    """Tell whether a statement adds something to a variable, or divides it, with its graph."""
+    if assigned(node) != name or "item()" in text(node):
+        return False
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add | ast.Div | ast.Sub)
+    value = node.value if isinstance(node, ast.Assign) else None
+    return isinstance(value, ast.BinOp) and mentions(value, name) and isinstance(value.op, ast.Add | ast.Div | ast.Sub)
+
+
+_FORCED = (
+    r"\w*loss\w*\.requires_grad( = True|_\()",
+    r"\w*loss\w* = (\w+\.)*(Variable|tensor|Tensor)\(\w*loss\w*.*requires_grad=True",
+)
 
 
 @suspects("gradient switched on at the loss")
 def _forced(program: Program) -> Iterator[Spot]:
     """Find `loss.requires_grad = True`, and a new tensor made of the loss."""
     for node in program.nodes:
-        if isinstance(node, ast.Assign | ast.Expr) and re.match(
-            r"\w*loss\w*\.requires_grad( = True|_\()|\w*loss\w* = (\w+\.)*(Variable|tensor|Tensor)\(\w*loss\w*.*requires_grad=True",
-            text(node),
-        ):
+        if isinstance(node, ast.Assign | ast.Expr) and any(re.match(form, text(node)) for form in _FORCED):
             yield spot(node, text=shown(node))
 
 
@@ -468,35 +472,6 @@ def _manual(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if isinstance(node, ast.AugAssign) and re.search(r"\.grad\b", text(node.value)) and program.loops(node):
             yield spot(node, text=shown(node))
-
-
-# --- hooks ---
-
-
-@suspects("hook in a loop")
-def _hooks(program: Program) -> Iterator[Spot]:
-    """Find hooks registered in each round of a training, and hooks whose result replaces what they watch."""
-    for call in program.calls:
-        name = called(call)
-        if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
-            continue
-        loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
-        hook = call.args[0] if call.args else None
-        if loops and ".remove()" not in source(program):
-            yield spot(call, text=shown(call), how="adds one more hook in each round")
-        elif (isinstance(hook, ast.Lambda) and isinstance(hook.body, ast.BinOp)) or _replaces(program, name, hook):
-            yield spot(call, text=shown(call), how="replaces what it sees by its result")
-
-
-def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
-    """Tell whether a forward hook returns a value."""
-    if name != "register_forward_hook" or hook is None:
-        return False
-    if isinstance(hook, ast.Lambda):
-        return isinstance(hook.body, ast.Call) and called(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
-    function = program.functions.get(text(hook))
-    inner = ast.walk(function) if isinstance(function, FUNCTIONS) else ()
-    return any(isinstance(one, ast.Return) and one.value is not None and text(one.value) != "None" for one in inner)
 
 
 SUSPECTS = suspects_of(globals())

@@ -219,10 +219,10 @@ for epoch in range(10):
         "training behind the loop over batches",
         """
 for epoch in range(10):
-    for x, y in loader:  #!
+    for x, y in loader:
         x = x.float()
     optimizer.zero_grad()
-    F.mse_loss(model(x), y).backward()
+    F.mse_loss(model(x), y).backward()  #!
     optimizer.step()
 """,
         (

@@ -312,8 +312,9 @@ def _outside(program: Program) -> Iterator[Spot]:
                 continue
             later = ast.Module(list(body[at + 1 :]), [])
             used = names_in(loop.target) & names_in(later)
-            if used and has_call(later, "backward") and not has_call(loop, "backward", "append", "extend"):
-                yield spot(loop, body[at + 1], text=over, name=min(used))
+            passes = [one for one in ast.walk(later) if isinstance(one, ast.Call) and called(one) == "backward"]
+            if used and passes and not has_call(loop, "backward", "append", "extend"):
+                yield spot(passes[0], loop, text=over, name=min(used))
 
 
 # --- hooks ---

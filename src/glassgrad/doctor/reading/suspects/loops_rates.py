@@ -153,7 +153,7 @@ def _warm(program: Program) -> Iterator[Spot]:
         if "warm" not in f"{left} {right}".lower():
             continue
         whole = isinstance(node.op, ast.FloorDiv) and re.search(r"warm", right, re.IGNORECASE)
-        turned = isinstance(node.op, ast.Div) and re.fullmatch(r"[\w.]*warm[\w.]*", left, re.IGNORECASE)
+        turned = isinstance(node.op, ast.Div) and re.fullmatch(r"([\w.]+ \* )?[\w.]*warm[\w.]*", left, re.IGNORECASE)
         counts = re.search(r"step|epoch|iter|\bi\b|\bt\b", left if whole else right)
         rooted = any("sqrt" in text(one) or "** 0.5" in text(one) for one in list(program.outward(node))[:3])
         if counts and (whole or (turned and not rooted)) and not re.search(r"len\(|total|max|num", right):

@@ -1,4 +1,4 @@
-"""Suspects about optimizers, the weights that they get, and the schedules of their rates."""
+"""Suspects about optimizers: the weights that they get, and their numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program, argument, constant
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.training import (
@@ -44,7 +44,7 @@ _CHANGES = re.compile(
 )
 _OWN = frozenset({"to", "cuda", "cpu", "train", "eval", "DataParallel", "DistributedDataParallel", "compile"})
 _DEAD_KEYS = frozenset({"learning_rate", "wd", "decay", "l2", "weightdecay", "rate", "lr_mult", "momemtum", "beta"})
-_HEADS = re.compile(r"fold|split|trial|seed|run|task|config|size|rate|lr|arch|depth|width|name", re.IGNORECASE)
+_REPEATED = re.compile(r"fold|split|trial|seed|run|task|config|size|rate|lr|arch|depth|width|name", re.IGNORECASE)
 
 
 # --- the weights that an optimizer gets ---
@@ -197,7 +197,11 @@ def _again(program: Program) -> Iterator[Spot]:
         for use in program.calls_of(function.name):
             loop = next(iter(program.loops(use)), None)
             counted = text(loop.target) if isinstance(loop, ast.For) else ""
-            if loop is not None and not _HEADS.search(counted) and re.search(r"epoch|train|step|batch", function.name):
+            if (
+                loop is not None
+                and not _REPEATED.search(counted)
+                and re.search(r"epoch|train|step|batch", function.name)
+            ):
                 yield spot(made, use, text=shown(made), loop=shown(use))
 
 
@@ -339,7 +343,7 @@ def _half(program: Program) -> Iterator[Spot]:
         if (called(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
             eps = given_number(program, made[0], "eps", 3)
             adam = "Adam" in optimizer_name(program, made[0])
-            if not adam or eps is None or eps < 1e-6:
+            if not adam or not is_given(made[0], "eps", 3) or (eps is not None and eps < 1e-6):
                 yield spot(made[0] if adam else call, call, text=shown(call))
 
 

@@ -16,6 +16,7 @@ from glassgrad.doctor.reading.suspects.training import (
     assigned,
     called,
     conditions,
+    given_to,
     has_call,
     is_within,
     names_in,
@@ -48,12 +49,9 @@ def _resting(program: Program) -> Iterator[Spot]:
     found = [(one, one.of("eval"), one.of("train")) for one in rounds(program)]
     found += [(one, one.own("eval"), one.of("train")) for one in trainings(program) if one.whole]
     for one, rests, wakes in found:
-        awake = {it.receiver for it in wakes}
-        for event in rests:
-            own = event.receiver.rpartition(".")[2]
-            helper = _HELPERS.search(own)
-            modes = re.search(r"\.train\(\w*(mode|training|is_train)", source(program))
-            if not wakes and not helper and not modes and not awake:
+        modes = re.search(r"\.train\(\w*(mode|training|is_train)", source(program))
+        for event in rests if not wakes and not modes else ():
+            if not _HELPERS.search(event.receiver.rpartition(".")[2]):
                 yield spot(event.node, *event.chain, text=shown(event.node))
                 yield from (spot(it, text=shown(event.node)) for it in event.chain if is_within(program, it, one.node))
                 break
@@ -99,7 +97,8 @@ def _attribute(program: Program) -> Iterator[Spot]:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Attribute) and target.attr == "training" and isinstance(node, ast.stmt):
             owner = program.owner(node)
-            if text(target.value) not in {"self", "ctx"} or (owner is not None and owner.is_module):
+            own = text(target.value) == "self" and owner is not None and owner.is_module
+            if own or text(target.value) not in {"self", "ctx"}:
                 yield spot(node, text=shown(node), owner=text(target.value))
 
 
@@ -110,13 +109,15 @@ def _against(program: Program) -> Iterator[Spot]:
         if not isinstance(function, FUNCTIONS):
             continue
         judges = re.match(r"_?(eval|valid|test|predict|infer|score)", function.name)
-        trains = re.match(r"_?(train|fit)", function.name) and has_call(function, "backward")
+        trains = re.match(r"_?(train|fit)", function.name) and ".train()" not in source(program)
+        learns = has_call(function, "backward")
         calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
-        wakes = [one for one in calls if called(one) == "train" and not one.args and not one.keywords]
+        wakes = [one for one in calls if called(one) == "train" and not given_to(one)]
         rests = [one for one in calls if called(one) == "eval"]
-        wrong = wakes if judges and not rests else rests[:1] if trains and not wakes and _alone(rests) else []
-        if wrong and not has_call(function, "backward") if judges else wrong:
-            yield spot(wrong[0], function, text=shown(wrong[0]), name=function.name)
+        if judges and wakes and not rests and not learns:
+            yield spot(wakes[0], function, text=shown(wakes[0]), name=function.name)
+        elif trains and learns and _alone(rests):
+            yield spot(rests[0], function, text=shown(rests[0]), name=function.name)
 
 
 def _alone(rests: list[ast.Call]) -> bool:

@@ -17,8 +17,8 @@ CASES = (
     Case(
         "model changed behind its optimizer",
         f"""
-{_ADAM}  #!
-model.fc = nn.Linear(8, 2)
+{_ADAM}
+model.fc = nn.Linear(8, 2)  #!
 """
         + LOOP,
         ((f"{_ADAM}\n", ""), ("model.fc = nn.Linear(8, 2)", f"model.fc = nn.Linear(8, 2)\n{_ADAM}")),

@@ -63,7 +63,7 @@ def _changed(program: Program) -> Iterator[Spot]:
                 continue
             root = _changes(program, node, roots)
             if root and _steps_on(program, node, name):
-                yield spot(made, node, text=shown(made), change=shown(node), name=root)
+                yield spot(node, made, text=shown(made), change=shown(node), name=root)
                 break
 
 
@@ -197,11 +197,8 @@ def _again(program: Program) -> Iterator[Spot]:
         for use in program.calls_of(function.name):
             loop = next(iter(program.loops(use)), None)
             counted = text(loop.target) if isinstance(loop, ast.For) else ""
-            if (
-                loop is not None
-                and not _REPEATED.search(counted)
-                and re.search(r"epoch|train|step|batch", function.name)
-            ):
+            trains = re.search(r"epoch|train|step|batch", function.name)
+            if loop is not None and trains and not _REPEATED.search(counted):
                 yield spot(made, use, text=shown(made), loop=shown(use))
 
 

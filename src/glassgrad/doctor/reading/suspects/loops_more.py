@@ -106,12 +106,15 @@ def _cleared_apart(program: Program) -> Iterator[Spot]:
 
 @suspects("step under another condition")
 def _condition(program: Program) -> Iterator[Spot]:
-    """Find a step in the rounds that log, save or are the best."""
+    """Find a step, not its backward pass, in the rounds that log, save or are the best."""
     for one in trainings(program):
+        cleared = any(it.sure for it in one.own("zero"))
+        with_pass = {test for it in one.own("backward") for test in conditions(program, it.node, one.node)}
         for event in one.own("step"):
             for test in list(conditions(program, event.node, one.node))[:1]:
-                logs = _LOGS.search(text(test)) or _logs(program, event, cleared=any(it.sure for it in one.own("zero")))
-                if event.arms and logs and not re.search(r"train|accum|scaler", text(test)):
+                logs = _LOGS.search(text(test)) or _logs(program, event, cleared)
+                other = test not in with_pass and not re.search(r"train|accum|scaler", text(test))
+                if event.arms and logs and other:
                     yield spot(event.node, text=shown(event.node), test=shown(test))
 
 

@@ -181,6 +181,8 @@ def _by_name(program: Program) -> Iterator[Spot]:
 
 def _misled(test: ast.expr, known: str, foreign: bool, freezes: bool) -> str:
     """Return what is odd about the names in a condition; empty if nothing is."""
+    if not re.search(r" in |(starts|ends)with", text(test)):
+        return ""
     words = [one.value for one in ast.walk(test) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     for word in words:
         parts = [part for part in word.split(".") if part and not part.isdigit() and part not in _KINDS]

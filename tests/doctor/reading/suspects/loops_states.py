@@ -263,4 +263,26 @@ loss.requires_grad = True  #!
 """,
         (("loss.requires_grad = True", "loss.backward()"),),
     ),
+    Case(
+        "rounds passed over",
+        """
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    if loss > 5:
+        continue  #!
+    loss.backward()
+    optimizer.step()
+""",
+        (("        continue", "        print(loss)"),),
+    ),
+    Case(
+        "stop at the first worse value",
+        """
+for epoch in range(10):
+    if val_loss > best_loss:  #!
+        break
+""",
+        (("val_loss > best_loss", "waited > patience"),),
+    ),
 )

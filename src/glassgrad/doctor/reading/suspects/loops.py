@@ -40,7 +40,7 @@ _RATES = {
 }
 """The usual rates: from, to."""
 _CHANGES = re.compile(
-    r"replace|convert|swap|quanti|prune|inject|lora|resize_|add_head|new_head|expand|grow", re.IGNORECASE
+    r"replace|deepcopy|convert|swap|quanti|prune|inject|lora|resize_|add_head|new_head|expand|grow", re.IGNORECASE
 )
 _OWN = frozenset({"to", "cuda", "cpu", "train", "eval", "DataParallel", "DistributedDataParallel", "compile"})
 _DEAD_KEYS = frozenset({"learning_rate", "wd", "decay", "l2", "weightdecay", "rate", "lr_mult", "momemtum", "beta"})

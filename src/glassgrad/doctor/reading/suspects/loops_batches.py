@@ -156,6 +156,32 @@ def _leaves_outer(test: ast.If, loops: list[Loop]) -> bool:
     return text(loops[1]).count(text(test.test)) > 1
 
 
+@suspects("rounds passed over")
+def _skipped(program: Program) -> Iterator[Spot]:
+    """Find `if loss > limit: continue` before the step."""
+    for one in trainings(program):
+        steps = [it.node.lineno for it in one.own("step") if not it.chain]
+        for node in ast.walk(one.node) if isinstance(one.node, LOOPS) and steps else ():
+            leaves = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Continue) and len(node.body) < 3
+            if not isinstance(node, ast.If) or not leaves or program.loops(node)[:1] != [one.node]:
+                continue
+            chosen = re.search(r"loss|epoch|%", text(node.test)) and not re.search(r"nan|inf", text(node.test))
+            if chosen and node.lineno < max(steps):
+                yield spot(node.body[-1], node, text=shown(node.test))
+
+
+@suspects("stop at the first worse value")
+def _impatient(program: Program) -> Iterator[Spot]:
+    """Find `if val_loss > best: break`."""
+    for node in program.nodes:
+        test = node.test if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Break) else None
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE):
+            sides = f"{text(test.left)} {text(test.comparators[0])}"
+            held = re.search(r"(best|prev|last|old)\w*", sides) and re.search(r"loss|acc|err|score", sides)
+            if held and not re.search(r"patien|wait|count", sides) and program.loops(node):
+                yield spot(test, text=shown(test))
+
+
 @suspects("one variable for two loops")
 def _shadowed(program: Program) -> Iterator[Spot]:
     """Find an inner loop, or a loop over parts, that takes the variable of the outer loop or of its own source."""

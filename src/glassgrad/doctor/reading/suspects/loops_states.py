@@ -83,6 +83,10 @@ def _awake(program: Program) -> Iterator[Spot]:
         if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
             calls = [one for one in ast.walk(block) if isinstance(one, ast.Call) and _is_model(program, one)]
             yield from (spot(one, block, text=shown(one)) for one in calls[:1])
+        elif isinstance(block, FUNCTIONS) and re.match(r"_?(eval|valid|test|accuracy|score|predict)", block.name):
+            calls = [one for one in ast.walk(block) if isinstance(one, ast.Call) and _is_model(program, one)]
+            if "no_grad" not in text(block) and not has_call(block, "backward"):
+                yield from (spot(one, block, text=shown(one)) for one in calls[:1])
 
 
 def _is_model(program: Program, call: ast.Call) -> bool:
@@ -444,6 +448,8 @@ def _exchanged(program: Program) -> Iterator[Spot]:
         rf"{mean}\.lerp_\([\w.]+, {decay}\)",
         rf"{mean}\.mul_\(1(\.0)? - {decay}\)\.add_\(",
         rf"{mean}\.(data\.)?add_\([\w.]+, alpha={decay}\)",
+        rf"(self\.)?(?i:tau) \* {mean} \+ \(1(\.0)? - ",
+        rf"{mean}\.mul_\((self\.)?(?i:tau)\)\.add_\(",
     )
     for node in program.nodes:
         if (

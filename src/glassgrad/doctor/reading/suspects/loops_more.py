@@ -249,6 +249,8 @@ def _pairs(program: Program) -> Iterator[Spot]:
         plain = [it for it in one.events if it.sure and not it.loops and it.kind in {"zero", "backward", "step"}]
         for first, second, third in zip(plain, plain[1:], plain[2:], strict=False):
             how = _PAIRS.get((first.kind, second.kind, third.kind), "")
+            if second.kind == "zero" and len({it.receiver for it in plain if it.kind == "zero"}) > 1:
+                continue  # of another model
             repeats = second.kind == third.kind
             if how and (second.receiver == third.receiver or not repeats) and any(it.kind == "step" for it in plain):
                 wrong = third if repeats else second

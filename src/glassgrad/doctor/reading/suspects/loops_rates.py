@@ -63,9 +63,19 @@ def _in_epochs(program: Program) -> Iterator[Spot]:
             name = schedule_name(program, made.node) if made is not None else ""
             if made is None or not inner or not name:
                 continue
-            counts = re.search(r"len\(|steps_per_epoch|total_steps|training_steps|iters", text(made.node))
-            if name in {"OneCycleLR", "CyclicLR"} or counts:
+            if _of_batches(name, made.node):
                 yield spot(event.node, made.node, text=shown(event.node), made=shown(made.node))
+    for name, made in schedules(program):  # Lightning steps them once an epoch
+        function = program.function(made)
+        if function is not None and function.name == "configure_optimizers" and "interval" not in text(function):
+            if _of_batches(name, made):
+                yield spot(made, function, text=function.name, made=shown(made))
+
+
+def _of_batches(name: str, made: ast.expr) -> bool:
+    """Tell whether the numbers of a schedule count batches."""
+    counts = re.search(r"len\(|steps_per_epoch|total_steps|training_steps|iters", text(made))
+    return name in {"OneCycleLR", "CyclicLR"} or counts is not None
 
 
 @suspects("factor of a schedule")

@@ -67,9 +67,9 @@ def _in_epochs(program: Program) -> Iterator[Spot]:
                 yield spot(event.node, made.node, text=shown(event.node), made=shown(made.node))
     for name, made in schedules(program):  # Lightning steps them once an epoch
         function = program.function(made)
-        if function is not None and function.name == "configure_optimizers" and "interval" not in text(function):
-            if _of_batches(name, made):
-                yield spot(made, function, text=function.name, made=shown(made))
+        theirs = function is not None and function.name == "configure_optimizers" and "interval" not in text(function)
+        if theirs and _of_batches(name, made):
+            yield spot(made, text="step() by Lightning", made=shown(made))
 
 
 def _of_batches(name: str, made: ast.expr) -> bool:

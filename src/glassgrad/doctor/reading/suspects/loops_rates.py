@@ -65,7 +65,12 @@ def _in_epochs(program: Program) -> Iterator[Spot]:
                 continue
             if _of_batches(name, made.node):
                 yield spot(event.node, made.node, text=shown(event.node), made=shown(made.node))
-    for name, made in schedules(program):  # Lightning steps them once an epoch
+    yield from _by_lightning(program)
+
+
+def _by_lightning(program: Program) -> Iterator[Spot]:
+    """Find a schedule of batches that `configure_optimizers` returns: Lightning steps it once an epoch."""
+    for name, made in schedules(program):
         function = program.function(made)
         theirs = function is not None and function.name == "configure_optimizers" and "interval" not in text(function)
         if theirs and _of_batches(name, made):

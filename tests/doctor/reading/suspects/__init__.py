@@ -7,6 +7,8 @@ from tests.doctor.reading.suspects import (
     figures,
     items,
     loops,
+    loops_more,
+    loops_states,
     losses,
     models,
     pairs,
@@ -16,5 +18,5 @@ from tests.doctor.reading.suspects import (
     tallies,
 )
 
-_FILES = (data, pairs, items, scales, figures, tallies, loops, losses, models, players, sequences)
+_FILES = (data, figures, items, loops, loops_more, loops_states, losses, models, pairs, players, scales, sequences, tallies)
 CASES = tuple(case for one in _FILES for case in one.CASES)

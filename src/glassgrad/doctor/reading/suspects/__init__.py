@@ -16,6 +16,10 @@ from glassgrad.doctor.reading.suspects import (
     figures,
     items,
     loops,
+    loops_batches,
+    loops_more,
+    loops_rates,
+    loops_states,
     losses,
     models,
     pairs,
@@ -28,17 +32,21 @@ from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
 SUSPECTS: tuple[Suspect, ...] = (
-    *loops.SUSPECTS,
-    *losses.SUSPECTS,
     *data.SUSPECTS,
-    *pairs.SUSPECTS,
-    *items.SUSPECTS,
-    *scales.SUSPECTS,
     *figures.SUSPECTS,
-    *tallies.SUSPECTS,
+    *items.SUSPECTS,
+    *loops.SUSPECTS,
+    *loops_batches.SUSPECTS,
+    *loops_more.SUSPECTS,
+    *loops_rates.SUSPECTS,
+    *loops_states.SUSPECTS,
+    *losses.SUSPECTS,
     *models.SUSPECTS,
-    *sequences.SUSPECTS,
+    *pairs.SUSPECTS,
     *players.SUSPECTS,
+    *scales.SUSPECTS,
+    *sequences.SUSPECTS,
+    *tallies.SUSPECTS,
 )
 MOST = 2
 STRONG = 7

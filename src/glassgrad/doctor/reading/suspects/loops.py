@@ -1,7 +1,367 @@
-"""Suspects about training loops: optimizers, schedules, gradients, modes, checkpoints, frozen parts."""
+"""Suspects about optimizers: the weights that they get, and their numbers."""
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading.suspects.form import suspects_of
+import ast
+import math
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.training import (
+    called,
+    given_number,
+    given_to,
+    has_call,
+    is_within,
+    optimizer_makers,
+    optimizer_name,
+    optimizers,
+    schedules,
+    source,
+    text,
+)
+from glassgrad.doctor.reading.values import WITH_WEIGHTS
+
+_RATES = {
+    "SGD": (2e-6, 1.5),
+    "Adam": (1e-6, 0.03),
+    "AdamW": (1e-6, 0.03),
+    "NAdam": (1e-6, 0.03),
+    "RMSprop": (1e-6, 0.03),
+    "Adagrad": (1e-5, 1.0),
+    "Adadelta": (0.02, 2.0),
+    "Adamax": (1e-6, 0.05),
+}
+"""The usual rates: from, to."""
+_CHANGES = re.compile(
+    r"replace|deepcopy|convert|swap|quanti|prune|inject|lora|resize_|add_head|new_head|expand|grow", re.IGNORECASE
+)
+_OWN = frozenset({"to", "cuda", "cpu", "train", "eval", "DataParallel", "DistributedDataParallel", "compile"})
+_DEAD_KEYS = frozenset({"learning_rate", "wd", "decay", "l2", "weightdecay", "rate", "lr_mult", "momemtum", "beta"})
+_REPEATED = re.compile(r"fold|split|trial|seed|run|task|config|size|rate|lr|arch|depth|width|name", re.IGNORECASE)
+
+
+# --- the weights that an optimizer gets ---
+
+
+@suspects("model changed behind its optimizer")
+def _changed(program: Program) -> Iterator[Spot]:
+    """Find `optimizer = Adam(model.parameters())` before `model.fc = ...`, `model = ...` or `replace(model)`."""
+    for made in optimizer_makers(program):
+        kept = program.parents.get(made)
+        name = text(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
+        roots = _roots(program, made) if name else set()
+        for node in program.nodes if roots else ():
+            behind = isinstance(node, ast.stmt) and node.lineno > made.lineno
+            if not isinstance(node, ast.stmt) or not behind or program.function(node) is not program.function(made):
+                continue
+            root = _changes(program, node, roots)
+            if root and _steps_on(program, node, name):
+                yield spot(node, made, text=shown(made), change=shown(node), name=root)
+                break
+
+
+def _roots(program: Program, made: ast.Call) -> set[str]:
+    """Return the models whose weights an optimizer gets, in the words of the script."""
+    if optimizer_name(program, made):
+        calls = [one for part in given_to(made) for one in ast.walk(part) if called_parameters(one)]
+        return {
+            text(one.func.value) for one in calls if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+        }
+    return {text(one) for one in made.args[:1] if isinstance(one, ast.Name | ast.Attribute)}
+
+
+def _steps_on(program: Program, change: ast.stmt, name: str) -> bool:
+    """Tell whether an optimizer is used behind a change, and is not made again there."""
+    uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
+    behind = [one for one in uses if one.lineno > change.lineno]
+    return bool(behind) and all(isinstance(one.ctx, ast.Load) for one in behind)
+
+
+def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
+    """Return the model to which a statement gives new weights."""
+    value = node.value if isinstance(node, ast.Assign | ast.Expr) else None
+    if not isinstance(value, ast.Call):
+        return ""
+    given = {text(one) for one in value.args}
+    owner = text(value.func.value) if isinstance(value.func, ast.Attribute) else ""
+    if isinstance(node, ast.Assign):
+        target = text(node.targets[0])
+        if target in roots:
+            keeps = owner == target or (target in given and not _CHANGES.search(called(value)))
+            return "" if keeps or called(value) in _OWN else target
+        full = program.names.full(value.func)
+        layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
+        layer = layer or text(value.func) in program.classes
+        return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
+    makes = called(value) in {"add_module", "append", "setattr"} or _CHANGES.search(called(value))
+    return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
+
+
+@suspects("weights released behind the optimizer")
+def _released(program: Program) -> Iterator[Spot]:
+    """Find an optimizer that got only `p.requires_grad` weights, and weights that are released afterwards."""
+    made = [one for one in optimizers(program) if _is_filtered(program, one)]
+    if len(made) != 1 or "add_param_group" in source(program):
+        return
+    for node in program.nodes:
+        opens = isinstance(node, ast.Assign) and re.fullmatch(r"[\w.]+\.requires_grad = True", text(node))
+        opens = opens or (isinstance(node, ast.Expr) and re.search(r"requires_grad_\((True)?\)", text(node)))
+        if isinstance(node, ast.Assign | ast.Expr) and opens and _later(program, node, made[0]):
+            yield spot(made[0], node, text=shown(made[0]), change=shown(node))
+            return
+
+
+def _is_filtered(program: Program, made: ast.Call) -> bool:
+    """Tell whether an optimizer gets only the weights that are trainable at that time."""
+    given = argument(made, "params", 0)
+    ends = flow(program).ends(given) if given is not None else ()
+    return any("requires_grad" in text(one.node) for one in ends)
+
+
+def _later(program: Program, node: ast.stmt, made: ast.Call) -> bool:
+    """Tell whether a statement may run after a call: behind it, or in a function that a loop calls."""
+    function = program.function(node)
+    if function is program.function(made):
+        return node.lineno > made.lineno
+    uses = [*program.calls_of(function.name), *program.calls_of(f".{function.name}")] if function is not None else []
+    return any(one.lineno > made.lineno or program.loops(one) for one in uses)
+
+
+@suspects("optimizer of a part")
+def _part(program: Program) -> Iterator[Spot]:
+    """Find the only optimizer of a script with `model.part.parameters()` or a slice of the parameters."""
+    made = optimizers(program)
+    given = argument(made[0], "params", 0) if len(made) == 1 else None
+    words = source(program)
+    if given is None or re.search(r"requires_grad|no_grad|add_param_group|freeze|\.detach\(", words):
+        return
+    sliced = isinstance(given, ast.Subscript) and "parameters()" in text(given.value)
+    owner = given.func.value if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) else None
+    whole = {"module", "model", "net", "network"}
+    part = isinstance(owner, ast.Attribute) and text(owner.value) != "self" and owner.attr not in whole
+    if sliced or (part and called_parameters(given)):
+        yield spot(made[0], text=shown(made[0]))
+
+
+def called_parameters(node: ast.AST) -> bool:
+    """Tell whether an expression is `x.parameters()`."""
+    return isinstance(node, ast.Call) and called(node) in {"parameters", "named_parameters"}
+
+
+@suspects("groups that leave weights out")
+def _left_out(program: Program) -> Iterator[Spot]:
+    """Find the only use of a model's parameters in a selection by their names."""
+    if source(program).count("parameters()") != 1 or "requires_grad" in source(program) or not optimizers(program):
+        return
+    for node in program.nodes:
+        if isinstance(node, ast.comprehension) and "named_parameters" in text(node.iter):
+            tests = [one for one in node.ifs if re.search(r" in |startswith|endswith", text(one))]
+            yield from (spot(one, text=shown(one), made=shown(optimizers(program)[0])) for one in tests)
+
+
+@suspects("two optimizers of the same weights")
+def _both(program: Program) -> Iterator[Spot]:
+    seen: dict[tuple[str, ast.AST | None], ast.Call] = {}
+    for made in optimizers(program):
+        given = argument(made, "params", 0)
+        key = (text(given), program.function(made))
+        alone = not any(isinstance(one, ast.If | ast.IfExp | ast.Dict) for one in program.outward(made))
+        if given is None or not alone or not called_parameters(given):
+            continue
+        if key in seen and not program.loops(made) and _kept_beside(program, seen[key], made):
+            yield spot(made, seen[key], text=shown(made), first=shown(seen[key]))
+        seen[key] = made
+
+
+def _kept_beside(program: Program, one: ast.Call, other: ast.Call) -> bool:
+    """Tell whether two optimizers have two names."""
+    kept = [program.parents.get(made) for made in (one, other)]
+    names = [text(node.targets[0]) for node in kept if isinstance(node, ast.Assign)]
+    return len(set(names)) == 2
+
+
+@suspects("optimizer made where it is called again")
+def _again(program: Program) -> Iterator[Spot]:
+    """Find an optimizer made in a function that trains and that a loop over epochs calls."""
+    for made in optimizers(program):
+        function = program.function(made)
+        if function is None or program.owner(function) is not None or not has_call(function, "backward"):
+            continue
+        for use in program.calls_of(function.name):
+            loop = next(iter(program.loops(use)), None)
+            counted = text(loop.target) if isinstance(loop, ast.For) else ""
+            trains = re.search(r"epoch|train|step|batch", function.name)
+            if loop is not None and trains and not _REPEATED.search(counted):
+                yield spot(made, use, text=shown(made), loop=shown(use))
+
+
+@suspects("optimizer that never steps")
+def _never(program: Program) -> Iterator[Spot]:
+    """Find an optimizer with a name, of which the script calls no step and which it passes to nothing."""
+    for made in optimizers(program):
+        kept = program.parents.get(made)
+        target = kept.targets[0] if isinstance(kept, ast.Assign) else None
+        if not isinstance(target, ast.Name | ast.Attribute) or not has_call(program.tree, "step"):
+            continue
+        name = text(target)
+        if isinstance(target, ast.Attribute) and f"{target.attr}.step(" in source(program):
+            continue
+        uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
+        ways = [program.parents.get(one) for one in uses if isinstance(one.ctx, ast.Load)]
+        only = all(isinstance(one, ast.Attribute) and one.attr in {"zero_grad", "param_groups"} for one in ways)
+        if only and not (isinstance(target, ast.Attribute) and len(program.classes) == 0):
+            yield spot(made, text=shown(made), name=name)
+
+
+@suspects("rate of the first group only")
+def _first_group(program: Program) -> Iterator[Spot]:
+    """Find `optimizer.param_groups[0]["lr"] = rate` for an optimizer with several groups."""
+    several = [
+        one for one in program.nodes if isinstance(one, ast.Dict) and any(constant(key) == "params" for key in one.keys)
+    ]
+    for node in program.nodes:
+        target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        if isinstance(node, ast.Assign) and len(several) > 1 and target.endswith(".param_groups[0]['lr']"):
+            yield spot(node, text=shown(node))
+
+
+@suspects("written into a copy of the state")
+def _into_copy(program: Program) -> Iterator[Spot]:
+    """Find `optimizer.state_dict()["param_groups"][0]["lr"] = rate`, and `model.state_dict()[name] = value`."""
+    for node in program.nodes:
+        bound = None
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if not isinstance(node, ast.Assign | ast.AugAssign) or not isinstance(target, ast.Subscript):
+            continue
+        if isinstance(target.value, ast.Name):
+            bound = program.bound(target.value)
+        loop = bound.statement if bound is not None and isinstance(bound.statement, ast.For) else None
+        groups = loop is not None and ".state_dict()['param_groups']" in text(loop.iter)
+        if groups or re.search(r"\.state_dict\(\)\[", text(target)):
+            yield spot(node, text=shown(node))
+
+
+# --- the numbers of an optimizer ---
+
+
+@suspects("rate of an optimizer")
+def _rate(program: Program) -> Iterator[Spot]:
+    for made in optimizers(program):
+        low, high = _RATES.get(optimizer_name(program, made), (0.0, math.inf))
+        rate = given_number(program, made, "lr", 1)
+        if rate is not None and rate > 0 and not low <= rate < high:
+            yield spot(made, text=shown(made), rate=f"{rate:g}", how="low" if rate < low else "high")
+
+
+@suspects("weight decay out of the usual")
+def _decay(program: Program) -> Iterator[Spot]:
+    for made in optimizers(program):
+        name = optimizer_name(program, made)
+        decay = given_number(program, made, "weight_decay")
+        if decay is not None and decay >= (0.3 if name == "AdamW" else 0.03):
+            yield spot(made, text=shown(made), decay=f"{decay:g}")
+
+
+@suspects("moments out of the usual")
+def _moments(program: Program) -> Iterator[Spot]:
+    """Find a momentum above 0.98 or below 0.2, and betas that are exchanged or too small."""
+    for made in optimizers(program):
+        share = given_number(program, made, "momentum")
+        odd = share is not None and (share > 0.98 or 0 < share <= 0.2 or share < 0)
+        given = argument(made, "betas")
+        end = flow(program).end(given) if given is not None else None
+        both = [setting(program, one) for one in end.node.elts] if end and isinstance(end.node, ast.Tuple) else []
+        if len(both) == 2 and both[0] is not None and both[1] is not None:
+            odd = odd or both[0] > 0.97 or both[1] < 0.8 or both[0] > both[1]
+        if odd:
+            yield spot(made, text=shown(made))
+
+
+@suspects("epsilon of an optimizer")
+def _epsilon(program: Program) -> Iterator[Spot]:
+    for made in optimizers(program):
+        eps = given_number(program, made, "eps")
+        if eps is not None and (eps >= 0.01 or 0 < eps < 1e-12):
+            yield spot(made, text=shown(made), eps=f"{eps:g}")
+
+
+@suspects("steps uphill")
+def _uphill(program: Program) -> Iterator[Spot]:
+    for made in optimizers(program):
+        if constant(argument(made, "maximize")) is True:
+            yield spot(made, text=shown(made))
+
+
+@suspects("arguments by position")
+def _positions(program: Program) -> Iterator[Spot]:
+    """Find `SGD(params, lr, momentum, 1e-4)`, where the fourth is dampening, and `StepLR(optimizer, 0.1)`."""
+    for made in optimizers(program):
+        name, given = optimizer_name(program, made), made.args
+        place = {"SGD": 3, "Adam": 3, "AdamW": 3, "RMSprop": 2}.get(name, 9)
+        wrong = {"SGD": "dampening", "Adam": "eps", "AdamW": "eps", "RMSprop": "alpha"}.get(name, "")
+        if len(given) <= place or any(isinstance(one, ast.Starred) for one in given):
+            continue
+        value = setting(program, given[place])
+        usual = value == 0 or (wrong == "eps" and value is not None and value < 1e-6) or (wrong == "alpha" and value)
+        if not usual and not re.search(wrong[:4], text(given[place])):
+            yield spot(made, text=shown(made), given=shown(given[place]), name=wrong)
+    for name, made in schedules(program):
+        step = given_number(program, made, "step_size", 1) if name == "StepLR" else None
+        if step is not None and step < 1:
+            yield spot(made, text=shown(made), given=f"{step:g}", name="step_size")
+
+
+@suspects("key that no optimizer reads")
+def _keys(program: Program) -> Iterator[Spot]:
+    """Find `{"params": ..., "learning_rate": ...}`."""
+    for node in program.nodes:
+        keys = [constant(one) for one in node.keys] if isinstance(node, ast.Dict) else []
+        if isinstance(node, ast.Dict) and "params" in keys and (dead := _DEAD_KEYS & {str(one) for one in keys}):
+            yield spot(node, text=shown(node), key=min(dead))
+
+
+@suspects("half-precision weights")
+def _half(program: Program) -> Iterator[Spot]:
+    """Find a model in half precision, without master weights, in a script that trains."""
+    made = optimizers(program)
+    words = source(program)
+    if not made or "GradScaler" in words or "bfloat16" in words:
+        return
+    for call in program.calls:
+        moved = called(call) == "to" and any(_is_half(program, one) for one in given_to(call))
+        owner = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if (called(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
+            eps = given_number(program, made[0], "eps", 3)
+            adam = "Adam" in optimizer_name(program, made[0])
+            if not adam or not is_given(made[0], "eps", 3) or (eps is not None and eps < 1e-6):
+                yield spot(made[0] if adam else call, call, text=shown(call))
+
+
+def _is_half(program: Program, node: ast.expr) -> bool:
+    return any(re.search(r"\bfloat16|torch\.half", text(one.node)) for one in flow(program).ends(node))
+
+
+@suspects("rate changed where no optimizer reads it")
+def _unread(program: Program) -> Iterator[Spot]:
+    """Find `lr *= 0.1` in a loop, for a variable that an optimizer got before."""
+    names = {text(argument(one, "lr", 1)) for one in optimizers(program)}
+    if "param_groups" in source(program):
+        return
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if not isinstance(node, ast.Assign | ast.AugAssign) or text(target) not in names or not program.loops(node):
+            continue
+        loop = program.loops(node)[-1]
+        inside = any(is_within(program, one, loop) for one in optimizers(program))
+        if not inside and has_call(loop, "step") and text(target).isidentifier():
+            yield spot(node, text=shown(node), name=text(target))
+
 
 SUSPECTS = suspects_of(globals())

@@ -1,0 +1,482 @@
+"""Suspects about the order of an iteration: gradients, steps, accumulation, clipping, scaling, by hand."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.iterations import Event, iterations, trainings
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.training import (
+    assigned,
+    called,
+    conditions,
+    has_call,
+    is_within,
+    names_in,
+    optimizers,
+    source,
+    text,
+)
+from glassgrad.doctor.reading.values import mentions
+
+_LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"target|teacher|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric", re.IGNORECASE
+)
+
+
+# --- zero_grad, backward, step ---
+
+
+@suspects("gradients that nothing clears")
+def _never_cleared(program: Program) -> Iterator[Spot]:
+    """Find a backward pass and a step in a loop without zero_grad in that loop."""
+    for one in trainings(program):
+        steps, passes = one.of("step"), one.own("backward")
+        inside = one.of("zero") or re.search(r"zero_grad|\.grad = None|\.grad\.zero_|\.grad\.fill_", text(one.node))
+        known = one.whole or re.search(r"train|step|fit|update|epoch|optimi", getattr(one.node, "name", ""))
+        if steps and not inside and known and not _is_bare(one.node, steps):
+            elsewhere = "only outside of the loop" if "zero_grad" in source(program) else "nowhere"
+            for event in (passes[0], steps[0]):
+                yield spot(event.node, text=shown(event.node), where=elsewhere)
+
+
+def _is_bare(node: ast.AST, steps: list[Event]) -> bool:
+    """Tell whether a part of a training is a closure, or steps in an inner loop."""
+    return isinstance(node, FUNCTIONS) and all(one.loops for one in steps)
+
+
+@suspects("gradients cleared in some rounds")
+def _sometimes(program: Program) -> Iterator[Spot]:
+    """Find zero_grad under a condition that the step does not share."""
+    for one in trainings(program):
+        zeros, steps = one.own("zero"), one.own("step")
+        if zeros and steps and all(it.arms for it in zeros) and any(not it.arms for it in steps):
+            yield spot(zeros[0].node, steps[0].node, text=shown(zeros[0].node), step=shown(steps[0].node))
+
+
+@suspects("step behind the loop of its gradients")
+def _behind(program: Program) -> Iterator[Spot]:
+    """Find a step behind an inner loop that clears and computes gradients in each round."""
+    for one in iterations(program):
+        steps = [it for it in one.own("step") if it.sure]
+        passes = [it for it in one.of("backward") if it.loops]
+        places = list(one.events)
+        if not steps or not passes or one.own("backward") or one.own("zero"):
+            continue
+        zeros = [it for it in one.of("zero") if it.loops == passes[0].loops]
+        again = [it for it in one.of("step") if it.loops]
+        if zeros and not again and places.index(steps[0]) > places.index(passes[-1]):
+            yield spot(steps[0].node, zeros[0].node, text=shown(steps[0].node), zero=shown(zeros[0].node))
+
+
+@suspects("gradients cleared before the step of their sum")
+def _cleared(program: Program) -> Iterator[Spot]:
+    """Find zero_grad in each round and a step in every n-th."""
+    for one in trainings(program):
+        zeros, steps = one.own("zero"), one.own("step")
+        tests = [test for it in steps for test in conditions(program, it.node, one.node)]
+        every = [test for test in tests if "%" in text(test)]
+        before = zeros and one.events.index(zeros[0]) < one.events.index(one.own("backward")[0])
+        never = all(it.sure for it in zeros) and not any(it.sure or _logs(program, it, cleared=True) for it in steps)
+        if steps and every and before and never:
+            yield spot(zeros[0].node, steps[0].node, text=shown(zeros[0].node), test=shown(every[0]))
+    yield from _cleared_apart(program)
+
+
+def _cleared_apart(program: Program) -> Iterator[Spot]:
+    """Find a function that clears and computes gradients, beside another one that steps."""
+    apart = [one for one in program.nodes if isinstance(one, FUNCTIONS) and ".step()" in text(one)]
+    apart = [
+        one for one in apart if not has_call(one, "backward", "zero_grad") and re.search(r"opt\w*\.step\(\)", text(one))
+    ]
+    for function in program.nodes if len(apart) == 1 else ():
+        if isinstance(function, FUNCTIONS) and has_call(function, "backward") and not has_call(function, "step"):
+            zeros = [one for one in ast.walk(function) if isinstance(one, ast.Call) and called(one) == "zero_grad"]
+            if zeros and program.owner(function) is program.owner(apart[0]):
+                yield spot(zeros[0], apart[0], text=shown(zeros[0]), test=f"{apart[0].name}()")
+
+
+@suspects("step under another condition")
+def _condition(program: Program) -> Iterator[Spot]:
+    """Find a step, not its backward pass, in the rounds that log, save or are the best."""
+    for one in trainings(program):
+        cleared = any(it.sure for it in one.own("zero"))
+        with_pass = {test for it in one.own("backward") for test in conditions(program, it.node, one.node)}
+        for event in one.own("step"):
+            for test in list(conditions(program, event.node, one.node))[:1]:
+                logs = _LOGS.search(text(test)) or _logs(program, event, cleared)
+                other = test not in with_pass and not re.search(r"train|accum|scaler", text(test))
+                if event.arms and logs and other:
+                    yield spot(event.node, text=shown(event.node), test=shown(test))
+
+
+def _logs(program: Program, event: Event, cleared: bool) -> bool:
+    """Tell whether the branch of a step also prints, although each round clears the gradients."""
+    around = next((one for one in program.outward(event.node) if isinstance(one, ast.If)), None)
+    return cleared and around is not None and has_call(around, "print", "info", "log", "add_scalar", "write")
+
+
+@suspects("rounds of an accumulation")
+def _rounds(program: Program) -> Iterator[Spot]:
+    """Find `i % n == 0` for a counter from 0, whose first step comes after one batch, and `i + 1 % n`."""
+    for one in trainings(program):
+        summed = all(it.sure for it in one.own("backward"))
+        for event in one.own("step") if summed else ():
+            for test in conditions(program, event.node, one.node):
+                if any(_misses(program, one.node, node) for node in ast.walk(test)):
+                    yield spot(test, event.node, text=shown(test))
+
+
+def _misses(program: Program, loop: ast.AST, node: ast.AST) -> bool:
+    """Tell whether a condition is true in the first round, or takes the remainder of 1."""
+    modulo = node.left if isinstance(node, ast.Compare) else node
+    if not isinstance(modulo, ast.BinOp) or not isinstance(modulo.op, ast.Mod):
+        return False
+    counter = text(modulo.left)
+    zero = isinstance(node, ast.Compare) and number(node.comparators[0]) == 0
+    return counter == "1" or (zero and counter.isidentifier() and _from_zero(program, loop, counter))
+
+
+def _from_zero(program: Program, loop: ast.AST, counter: str) -> bool:
+    """Tell whether a loop counts a variable from 0."""
+    over = loop.iter if isinstance(loop, ast.For) else None
+    counts = isinstance(loop, ast.For) and mentions(loop.target, counter)
+    begins = isinstance(over, ast.Call) and called(over) in {"enumerate", "range", "trange", "tqdm"}
+    return counts and begins and not re.search(r"start=1|, 1\)$|range\(1", text(over))
+
+
+@suspects("loss divided by the size of the batch")
+def _divided(program: Program) -> Iterator[Spot]:
+    """Find `loss / batch_size` before the backward pass of a loss that is a mean."""
+    if re.search(r"reduction='(sum|none)'|size_average|\.sum\(", source(program)):
+        return
+    for one in trainings(program):
+        for event in one.own("backward"):
+            scaled = [it.node for it in flow(program).ends(event.value) if isinstance(it.node, ast.BinOp)]
+            for node in scaled:
+                by = text(node.right) if isinstance(node.op, ast.Div) else ""
+                if re.fullmatch(r"\w*batch_size\w*|bs|B|len\(\w+\)|\w+\.size\(0\)|\w+\.shape\[0\]|\w+\.batch_size", by):
+                    yield spot(node, event.node, text=shown(node))
+
+
+@suspects("backward on a running sum")
+def _running(program: Program) -> Iterator[Spot]:
+    """Find `total = total + loss` and `total.backward()` in one loop."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            name = text(event.value.node)
+            if not isinstance(one.node, LOOPS) or not name.isidentifier() or event.chain:
+                continue
+            sets = [node for node in ast.walk(one.node) if isinstance(node, ast.stmt) and assigned(node) == name]
+            adds = [node for node in sets if _adds(node, name) and _loops_of(program, node) == [one.node]]
+            fresh = [node for node in sets if node not in adds]
+            if adds and not fresh:
+                yield spot(adds[0], event.node, text=shown(adds[0]))
+                yield spot(event.node, text=shown(adds[0]))
+
+
+def _adds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add)
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and mentions(node.value, name)
+
+
+def _loops_of(program: Program, node: ast.AST) -> list[Loop]:
+    return program.loops(node)[:1]
+
+
+@suspects("graph kept in a training")
+def _retained(program: Program) -> Iterator[Spot]:
+    for one in trainings(program):
+        passes = one.of("backward")
+        for event in passes if len(passes) == 1 else ():
+            if isinstance(event.node, ast.Call) and "retain_graph=True" in text(event.node):
+                yield spot(event.node, text=shown(event.node))
+
+
+@suspects("backward pass in some rounds")
+def _some_passes(program: Program) -> Iterator[Spot]:
+    """Find a backward pass under a condition, and a step under none."""
+    for one in trainings(program):
+        passes, steps = one.own("backward"), one.own("step")
+        if len(passes) != 1 or not steps or passes[0].chain or any(it.chain for it in steps):
+            continue
+        tests = set(conditions(program, passes[0].node, one.node))
+        if tests and not any(tests & set(conditions(program, it.node, one.node)) for it in steps):
+            yield spot(passes[0].node, steps[0].node, text=shown(passes[0].node), step=shown(steps[0].node))
+
+
+@suspects("step that waits for a count")
+def _counted(program: Program) -> Iterator[Spot]:
+    """Find a step under `if count >= size`."""
+    for one in trainings(program):
+        for event in one.own("step"):
+            for test in list(conditions(program, event.node, one.node))[:1]:
+                parts = [part for part in ast.walk(test) if isinstance(part, ast.Compare)]
+                counts = [
+                    part for part in parts if re.search(r"count|since|seen|accum|pending|num_|^n_|^n ", text(part.left))
+                ]
+                if (
+                    event.arms
+                    and counts
+                    and "%" not in text(test)
+                    and not isinstance(counts[0].ops[0], ast.In | ast.Is)
+                ):
+                    yield spot(test, event.node, text=shown(test))
+                    yield spot(event.node, text=shown(test))
+
+
+_PAIRS = {
+    ("backward", "zero", "backward"): "clears the gradients of the pass before it, and no step has used them",
+    ("backward", "step", "step"): "takes a second step with the same gradients",
+    ("zero", "backward", "backward"): "adds the same gradients again",
+}
+"""Three events in a row, and what the wrong one of them does: the second, or the third if it repeats the second."""
+
+
+@suspects("passes and steps that do not pair")
+def _pairs(program: Program) -> Iterator[Spot]:
+    """Find zero_grad between two backward passes of one step, one loss walked twice, and two steps of one pass."""
+    for one in trainings(program):
+        plain = [it for it in one.events if it.sure and not it.loops and it.kind in {"zero", "backward", "step"}]
+        for first, second, third in zip(plain, plain[1:], plain[2:], strict=False):
+            how = _PAIRS.get((first.kind, second.kind, third.kind), "")
+            if second.kind == "zero" and len({it.receiver for it in plain if it.kind == "zero"}) > 1:
+                continue  # of another model
+            repeats = second.kind == third.kind
+            if how and (second.receiver == third.receiver or not repeats) and any(it.kind == "step" for it in plain):
+                wrong = third if repeats else second
+                yield spot(wrong.node, first.node, text=shown(wrong.node), how=how)
+
+
+@suspects("loss changed behind its backward pass")
+def _late(program: Program) -> Iterator[Spot]:
+    """Find `loss += penalty` or `loss = loss / n` behind `loss.backward()`."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            name = text(event.value.node)
+            around = [*program.loops(event.node)[:1], program.function(event.node)][0]
+            for node in ast.walk(around) if name.isidentifier() and around is not None else ():
+                if _adds_to(node, name) and isinstance(node, ast.stmt) and node.lineno > event.node.lineno:
+                    yield spot(node, event.node, text=shown(node), loss=name)
+
+
+def _adds_to(node: ast.AST, name: str) -> bool:
+    """Tell whether a statement adds something to a variable, or divides it, with its graph."""
+    if assigned(node) != name or "item()" in text(node):
+        return False
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add | ast.Div | ast.Sub)
+    value = node.value if isinstance(node, ast.Assign) else None
+    return isinstance(value, ast.BinOp) and mentions(value, name) and isinstance(value.op, ast.Add | ast.Div | ast.Sub)
+
+
+_FORCED = (
+    r"\w*loss\w*\.requires_grad( = True|_\()",
+    r"\w*loss\w* = (\w+\.)*(Variable|tensor|Tensor)\(\w*loss\w*.*requires_grad=True",
+)
+
+
+@suspects("gradient switched on at the loss")
+def _forced(program: Program) -> Iterator[Spot]:
+    """Find `loss.requires_grad = True`, and a new tensor made of the loss."""
+    for node in program.nodes:
+        if isinstance(node, ast.Assign | ast.Expr) and any(re.match(form, text(node)) for form in _FORCED):
+            yield spot(node, text=shown(node))
+
+
+# --- clipping and scaling ---
+
+
+@suspects("bound of clipped gradients")
+def _bound(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name = last(program.names.full(call.func))
+        if name not in {"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"}:
+            continue
+        given = argument(call, "clip_value" if "value" in name else "max_norm", 1)
+        bound = setting(program, given) if given is not None else None
+        rate = re.search(r"(^|_|\.)lr$|learning_rate", text(given))
+        if rate or (bound is not None and not (0.001 if "value" in name else 0.05) < bound < 500):
+            yield spot(call, text=shown(call), bound=text(given))
+
+
+@suspects("other gradients are clipped")
+def _other(program: Program) -> Iterator[Spot]:
+    """Find a clip of a part of the weights of the only optimizer, or of another model in its function."""
+    made = optimizers(program)
+    trained = _owner(argument(made[0], "params", 0)) if len(made) == 1 else ""
+    for call in program.calls if trained else ():
+        given = (
+            argument(call, "parameters", 0) if last(program.names.full(call.func)).startswith("clip_grad_") else None
+        )
+        clipped = _owner(given)
+        here = program.function(call) is program.function(made[0])
+        if clipped.startswith(f"{trained}.") or (clipped and clipped != trained and here):
+            yield spot(call, made[0], text=shown(call), trained=trained)
+
+
+def _owner(node: ast.expr | None) -> str:
+    """Return `a.b` of `a.b.parameters()`."""
+    found = re.fullmatch(r"([\w.]+)\.parameters\(\)", text(node))
+    return found[1] if found is not None else ""
+
+
+@suspects("scaler used in part")
+def _scaler(program: Program) -> Iterator[Spot]:
+    """Find scaled passes with plain steps, scaled steps after plain passes, and no update()."""
+    for one in trainings(program):
+        for event in one.own("backward"):
+            beside = [it for it in one.own("step") if it.beside(event)]
+            scaled = "scale(" in text(event.value.node)
+            through = [it for it in beside if isinstance(it.node, ast.Call) and it.node.args]
+            plain = [it for it in beside if it not in through]
+            if scaled and plain and not through:
+                yield spot(plain[0].node, event.node, text=shown(plain[0].node), how="takes gradients that are scaled")
+            elif scaled and through and not has_call(program.tree, "update", "amp_update"):
+                how = "is never followed by update(), so the scale stays"
+                yield spot(through[0].node, event.node, text=shown(through[0].node), how=how)
+            elif not scaled and through and not plain and "scaler" in text(through[0].node):
+                how = "divides gradients by a scale that no loss was multiplied with"
+                yield spot(event.node, through[0].node, text=shown(through[0].node), how=how)
+
+
+# --- gradients switched off ---
+
+
+@suspects("part of the model without gradients")
+def _switched(program: Program) -> Iterator[Spot]:
+    """Find `with no_grad():` around a layer whose result the rest of the training or of forward uses."""
+    for block in program.nodes:
+        if not isinstance(block, ast.With) or not any("no_grad" in text(one.context_expr) for one in block.items):
+            continue
+        around = _training_around(program, block)
+        for node in block.body if around is not None else ():
+            value = node.value if isinstance(node, ast.Assign) else None
+            made = isinstance(value, ast.Call) and re.match(
+                r"self\.|\w*model|\w*net\b|\w*encoder|\w*backbone", text(value)
+            )
+            uses = [one for one in ast.walk(around or block) if isinstance(one, ast.Name) and one.id == assigned(node)]
+            later = any(one.lineno > (block.end_lineno or 0) for one in uses)
+            if made and later and not _OTHERS.search(f"{assigned(node)} {text(value)}"):
+                yield spot(block, node, text=shown(node))
+    for forward in (one.methods.get("forward") for one in program.modules()):
+        for call in ast.walk(forward) if forward is not None else ():
+            entered = program.method(program.owner(call), called(call)) if isinstance(call, ast.Call) else None
+            for mark in entered.decorator_list if entered is not None else ():
+                if "no_grad" in text(mark) and isinstance(call, ast.Call) and text(call.func).startswith("self."):
+                    yield spot(mark, call, text=shown(call))
+
+
+def _training_around(program: Program, block: ast.With) -> ast.AST | None:
+    """Return the loop or function that holds a block and, behind it, a backward pass, or the forward method."""
+    function = program.function(block)
+    if function is not None and function.name == "forward":
+        return function
+    around: list[ast.AST] = [*program.loops(block)[:1], *([function] if function is not None else [])]
+    for one in around:
+        if any(
+            called(call) == "backward" and call.lineno > block.lineno
+            for call in program.calls
+            if is_within(program, call, one)
+        ):
+            return one
+    return None
+
+
+@suspects("gradients switched off for good")
+def _off(program: Program) -> Iterator[Spot]:
+    """Find `set_grad_enabled(False)` without a return, and functions that train under a decorator no_grad."""
+    calls = [one for one in program.calls if called(one) == "set_grad_enabled"]
+    off = [one for one in calls if text(one.args[0] if one.args else None) == "False"]
+    bare = [one for one in off if isinstance(program.parents.get(one), ast.Expr)]
+    if bare and len(off) == len(calls) and has_call(program.tree, "backward"):
+        yield spot(bare[0], text=shown(bare[0]))
+    for function in program.nodes:
+        marks = function.decorator_list if isinstance(function, FUNCTIONS) else []
+        marks = [one for one in marks if re.search(r"no_grad|inference_mode", text(one))]
+        if isinstance(function, FUNCTIONS) and marks and (has_call(function, "backward") or _is_loss(function.name)):
+            yield spot(marks[0], function, text=f"@{shown(marks[0])}")
+
+
+def _is_loss(name: str) -> bool:
+    return bool(re.fullmatch(r"(compute_|get_|training_)?(loss|criterion)|training_step|train_step", name))
+
+
+# --- updates by hand ---
+
+
+@suspects("update that makes a new tensor")
+def _rebound(program: Program) -> Iterator[Spot]:
+    """Find `w = w - lr * w.grad`, and `p = p - ...` for the variable of a loop over parameters."""
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        value = node.value if isinstance(node, ast.Assign) else None
+        plain = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and text(target) in names_in(value)
+        if isinstance(node, ast.Assign) and plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
+            around = program.function(node) or program.tree
+            kept = re.search(
+                rf"{text(target)}\.(requires_grad_|retain_grad)|{text(target)}\.requires_grad = True", text(around)
+            )
+            if not kept:
+                yield spot(node, text=shown(node), name=text(target))
+
+
+@suspects("update up the slope")
+def _up(program: Program) -> Iterator[Spot]:
+    """Find `w += lr * w.grad`."""
+    for node in program.nodes:
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            target, value = text(node.target), node.value
+            signed = any(isinstance(one, ast.USub | ast.Sub) for one in ast.walk(value))
+            if (
+                re.search(r"\.grad\b", text(value))
+                and not signed
+                and "grad" not in target
+                and isinstance(value, ast.BinOp)
+            ):
+                yield spot(node, text=shown(node))
+        elif isinstance(node, ast.Call) and called(node) == "add_" and isinstance(node.func, ast.Attribute):
+            given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
+            held = re.match(r"(p|w|param|weight|\w+\.weight|\w+\.data|\w+\.bias)(\.data)?$", text(node.func.value))
+            if held and re.search(r"\.grad\b", given) and "-" not in given:
+                yield spot(node, text=shown(node))
+
+
+@suspects("gradients changed before the step")
+def _gradients(program: Program) -> Iterator[Spot]:
+    """Find factors on gradients, and clamps of them that change nothing."""
+    for node in program.nodes:
+        value = text(node.value) if isinstance(node, ast.Assign | ast.Expr) else ""
+        target = assigned(node) if re.search(r"\.grad(\.data)?$", assigned(node)) else ""
+        lost = isinstance(node, ast.Expr) and re.search(
+            r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value
+        )
+        scaled = isinstance(node, ast.AugAssign) and target
+        turned = target and re.search(r"^-|\* -1|-1 \*", value)
+        if isinstance(node, ast.stmt) and (lost or scaled or turned):
+            yield spot(node, text=shown(node))
+
+
+_ZEROED = r"zero_grad|\.grad = None|grad(\.data)?\.(zero|fill)_|autograd\.grad|zeros_like\(.*grad"
+
+
+@suspects("gradients of parameters never zeroed")
+def _manual(program: Program) -> Iterator[Spot]:
+    """Find an update by hand in a script that zeroes no gradient."""
+    if re.search(_ZEROED, source(program)) or not has_call(program.tree, "backward"):
+        return
+    for node in program.nodes:
+        if isinstance(node, ast.AugAssign) and re.search(r"\.grad\b", text(node.value)) and program.loops(node):
+            yield spot(node, text=shown(node))
+
+
+SUSPECTS = suspects_of(globals())

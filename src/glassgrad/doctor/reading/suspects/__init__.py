@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.suspects import data, loops, losses, models, players, sequences
+from glassgrad.doctor.reading.suspects import attention, data, loops, losses, models, players, sequences, tokens
 from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
@@ -21,6 +21,8 @@ SUSPECTS: tuple[Suspect, ...] = (
     *data.SUSPECTS,
     *models.SUSPECTS,
     *sequences.SUSPECTS,
+    *attention.SUSPECTS,
+    *tokens.SUSPECTS,
     *players.SUSPECTS,
 )
 MOST = 2

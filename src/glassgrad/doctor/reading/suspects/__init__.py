@@ -11,7 +11,17 @@ from collections.abc import Sequence
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.suspects import attention, data, loops, losses, models, players, sequences, tokens
+from glassgrad.doctor.reading.suspects import (
+    attention,
+    data,
+    loops,
+    losses,
+    models,
+    players,
+    sequences,
+    targets,
+    tokens,
+)
 from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
@@ -23,6 +33,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     *sequences.SUSPECTS,
     *attention.SUSPECTS,
     *tokens.SUSPECTS,
+    *targets.SUSPECTS,
     *players.SUSPECTS,
 )
 MOST = 2

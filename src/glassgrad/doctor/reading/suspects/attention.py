@@ -24,7 +24,9 @@ from glassgrad.doctor.reading.values import layer, library_name, op
 
 _PRODUCT = re.compile(r" @ |matmul\(|bmm\(|einsum\(")
 _SCORES = re.compile(r"scor|attn|atten|energ|logit|weight|sim|align|alpha|dots?$|qk|wei$")
-_KEEP = re.compile(r"^(attention_mask|attn_keep|keep\w*|valid\w*|real\w*|not_pad\w*|non_pad\w*|is_real|tril|causal_keep)$")
+_KEEP = re.compile(
+    r"^(attention_mask|attn_keep|keep\w*|valid\w*|real\w*|not_pad\w*|non_pad\w*|is_real|tril|causal_keep)$"
+)
 
 
 # --- scores ---
@@ -69,7 +71,9 @@ def _unscaled(program: Program) -> Iterator[Spot]:
     for call, operand in _softmaxes(program):
         text = _scores(program, operand)
         around = program.function(call)
-        scaled = re.search(r"\*\* ?-?\(?-?0\.5|sqrt|scale|temperature|\btau\b|/ ", ast.unparse(around) if around else "")
+        scaled = re.search(
+            r"\*\* ?-?\(?-?0\.5|sqrt|scale|temperature|\btau\b|/ ", ast.unparse(around) if around else ""
+        )
         if text is not None and not scaled and around is not None and not re.search(r" / | \* [a-z]", text):
             yield spot(call, text=shown(call))
 
@@ -111,10 +115,12 @@ def _axis(program: Program) -> Iterator[Spot]:
         along = number(argument(held.call, "dim", 0) if held is not None else extra(program, call, "dim", 0))
         text = _scores(program, operand)
         name = program.function(call)
-        attends = name is not None and re.search(r"tten|pool", f"{name.name} {getattr(program.owner(call), 'node', name).name}")
-        if along in {0, -2} and (text is not None or (attends and _SCORES.search(ast.unparse(operand)))):
-            yield spot(call, text=shown(call))
-        elif along == 1 and text is not None and re.search(r"-1, -2|-2, -1|\(1, 2\)|\(2, 1\)|bmm|2, 3|einsum", text):
+        attends = name is not None and re.search(
+            r"tten|pool", f"{name.name} {getattr(program.owner(call), 'node', name).name}"
+        )
+        if (along in {0, -2} and (text is not None or (attends and _SCORES.search(ast.unparse(operand))))) or (
+            along == 1 and text is not None and re.search(r"-1, -2|-2, -1|\(1, 2\)|\(2, 1\)|bmm|2, 3", text)
+        ):
             yield spot(call, text=shown(call))
 
 
@@ -129,7 +135,9 @@ def _single(program: Program) -> Iterator[Spot]:
         if held is None or held.name != "Linear" or number(argument(held.call, "out_features", 1)) != 1:
             continue
         text = " ".join(ast.unparse(one) for one in _history(program, operand))
-        if number(extra(program, call, "dim", 0)) in {-1, 2} and not re.search(r"squeeze|view|reshape|\.T|transpose|\[", text):
+        if number(extra(program, call, "dim", 0)) in {-1, 2} and not re.search(
+            r"squeeze|view|reshape|\.T|transpose|\[", text
+        ):
             yield spot(call, held.call, text=shown(call))
 
 
@@ -178,7 +186,11 @@ def _multiplied(program: Program) -> Iterator[Spot]:
     for call, operand in _softmaxes(program):
         for node in _history(program, operand):
             factor = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else None
-            if factor is not None and re.search(r"mask|tril|valid", ast.unparse(factor)) and not re.search(r"1e|inf", ast.unparse(node)):
+            if (
+                factor is not None
+                and re.search(r"mask|tril|valid", ast.unparse(factor))
+                and not re.search(r"1e|inf", ast.unparse(node))
+            ):
                 yield spot(program.statement(node), call, text=shown(node))
 
 
@@ -187,7 +199,9 @@ def _sense(program: Program) -> Iterator[Spot]:
     """Find a fill where a mask named after what it keeps is true, or where one named after padding is false."""
     for call, _, mask, _ in _fills(program):
         text = ast.unparse(mask)
-        name = re.sub(r"(\.bool\(\)|\.to\(\w+\.bool\)|\.byte\(\)|\.unsqueeze\([-\d]+\)|\[.*\]| (==|!=) .*|^~|^not )", "", text)
+        name = re.sub(
+            r"(\.bool\(\)|\.to\(\w+\.bool\)|\.byte\(\)|\.unsqueeze\([-\d]+\)|\[.*\]| (==|!=) .*|^~|^not )", "", text
+        )
         name = name.removeprefix("self.")
         turned = "~" in text or bool(re.search(r" == (0|False)$| != (1|True)$|logical_not|^1 - ", text))
         ones = re.search(r" == (1|True)$", text)
@@ -207,7 +221,9 @@ def _key_mask(program: Program) -> Iterator[Spot]:
             text = ast.unparse(given)
             ends = " ; ".join(ast.unparse(one.node) for one in flow(program).ends(given))
             plain = re.sub(r"(\.bool\(\)|\.to\(\w+\.bool\))+$", "", text)
-            keeps = _KEEP.match(plain) or re.search(r"(> 0|!= (0|\w*pad\w*|PAD\w*)|\.ne\(|< \w*len\w*.*)\)*(\.bool\(\))?$", ends)
+            keeps = _KEEP.match(plain) or re.search(
+                r"(> 0|!= (0|\w*pad\w*|PAD\w*)|\.ne\(|< \w*len\w*.*)\)*(\.bool\(\))?$", ends
+            )
             if keeps and not re.search(r"~|== |logical_not|\.eq\(", text + ends):
                 yield spot(call, text=f"{name}={text}")
 
@@ -218,7 +234,13 @@ def _rows(program: Program) -> Iterator[Spot]:
     for call, scores, mask, _ in _fills(program):
         product = _scores(program, scores) is not None
         history = [ast.unparse(one) for one in _history(program, mask)]
-        rows = [one for one in history if re.search(r"\.unsqueeze\((-1|3)\)( == 0)?\)?$|\[\.\.\., None\]|\[:, :, None\]$|\[:, None, :, None\]", one)]
+        rows = [
+            one
+            for one in history
+            if re.search(
+                r"\.unsqueeze\((-1|3)\)( == 0)?\)?$|\[\.\.\., None\]|\[:, :, None\]$|\[:, None, :, None\]", one
+            )
+        ]
         if product and rows and not any("&" in one or " * " in one for one in history):
             yield spot(call, text=shown(call))
 
@@ -235,7 +257,9 @@ def _triangle(program: Program) -> Iterator[Spot]:
         outer = [ast.unparse(one) for one in program.outward(call) if isinstance(one, ast.expr)]
         turned = any(re.search(r"== 1|\)\.transpose|\)\.T\b|\.t\(\)", one) for one in outer)
         attends = says(program, r"softmax|MultiheadAttention|Transformer|scaled_dot|mask")
-        if attends and not turned and diagonal == (0 if name == "triu" else -1):
+        near = ast.unparse(program.statement(call)) + " ".join(outer)
+        meant = re.search(r"mask|causal|tri\b|future|past|bias|register_buffer", near)
+        if attends and meant and not turned and diagonal == (0 if name == "triu" else -1):
             yield spot(call, program.statement(call), text=shown(call))
 
 
@@ -270,7 +294,13 @@ def _split(program: Program) -> Iterator[Spot]:
     for call in [*program.calls_of(".view"), *program.calls_of(".reshape")]:
         sizes = _sizes(call)
         inner = ast.unparse(call.func)
-        if len(sizes) == 4 and _HEADS.match(sizes[1]) and not re.search(r"transpose|permute|repeat|expand|stack", inner):
+        source = re.match(r"(self\.\w+\(|(q|k|v|x|qkv|quer\w+|keys?|values?|Q|K|V|h)\.)", inner)
+        if (
+            len(sizes) == 4
+            and source
+            and _HEADS.match(sizes[1])
+            and not re.search(r"transpose|permute|repeat|expand|stack", inner)
+        ):
             owner = program.owner(call)
             if owner is None or re.search(r"ttention|Attn|Head|Block|Transformer|softmax", ast.unparse(owner.node)):
                 yield spot(call, text=shown(call))
@@ -284,13 +314,17 @@ def _joined(program: Program) -> Iterator[Spot]:
         if function is None or not isinstance(call.func, ast.Attribute) or called(program, call) == "flatten":
             continue
         text = ast.unparse(function)
-        four = re.search(r"(view|reshape)\([^()]*,[^()]*,[^()]*,[^()]*\)|(transpose\(1, 2\)|permute\(0, 2, 1, 3\))", text)
+        four = re.search(
+            r"(view|reshape)\([^()]*,[^()]*,[^()]*,[^()]*\)|(transpose\(1, 2\)|permute\(0, 2, 1, 3\))", text
+        )
         made = _history(program, call.func.value)
         product = isinstance(made[-1], ast.BinOp | ast.Call) and re.search(
             r"^\(?(\w*(attn|attention|weights?|probs?|alpha|att|a|p|w|wei)\w* @ |.*scaled_dot_product|(torch\.)?matmul\(|.*softmax\(.*@ )",
             ast.unparse(made[-1]),
         )
-        back = any(re.search(r"transpose\(1, 2\)|permute\(0, 2, 1|swapaxes|rearrange", ast.unparse(one)) for one in made)
+        back = any(
+            re.search(r"transpose\(1, 2\)|permute\(0, 2, 1|swapaxes|rearrange", ast.unparse(one)) for one in made
+        )
         if four and len(_sizes(call)) == 3 and product and not back:
             yield spot(call, text=shown(call))
 
@@ -321,7 +355,11 @@ def _cross(program: Program) -> Iterator[Spot]:
     """Find `self.cross(x, x, x)`, or one whose queries come from the encoder."""
     for call in program.calls:
         name = called(program, call).lower()
-        if not re.search(r"cross|enc_?dec|encoder_attn|src_attn|enc_attn", name) or len(call.args) < 2 or "entropy" in name:
+        if (
+            not re.search(r"cross|enc_?dec|encoder_attn|src_attn|enc_attn", name)
+            or len(call.args) < 2
+            or "entropy" in name
+        ):
             continue
         given = [ast.unparse(one) for one in call.args[:3]]
         memory = r"mem|enc|src|context|ctx"
@@ -351,7 +389,11 @@ def _weights(program: Program) -> Iterator[Spot]:
 
 def _first(program: Program, call: ast.Call, depth: int = 0) -> bool | None:
     """Tell whether a transformer layer takes the batch first."""
-    held = layer(program, call.args[0]) if depth < 3 and call.args and library_name(program, call).endswith("coder") else None
+    held = (
+        layer(program, call.args[0])
+        if depth < 3 and call.args and library_name(program, call).endswith("coder")
+        else None
+    )
     return flag(program, call, "batch_first") if held is None else _first(program, held.call, depth + 1)
 
 
@@ -386,9 +428,17 @@ def _pooled(program: Program) -> Iterator[Spot]:
             if axis == 0 and index in {0, -1} and isinstance(node.slice, ast.Constant | ast.UnaryOp | ast.Tuple):
                 yield spot(node, held.call, text=shown(node))
         for node in inside(program, around, ast.Call):
-            if isinstance(node, ast.Call) and called(program, node) in {"mean", "sum", "amax"} and node.lineno > call.lineno:
+            if (
+                isinstance(node, ast.Call)
+                and called(program, node) in {"mean", "sum", "amax"}
+                and node.lineno > call.lineno
+            ):
                 operand = op(program, node)[1]
-                if operand is not None and ast.unparse(operand) in names and number(extra(program, node, "dim", 0)) == 0:
+                if (
+                    operand is not None
+                    and ast.unparse(operand) in names
+                    and number(extra(program, node, "dim", 0)) == 0
+                ):
                     yield spot(node, held.call, text=shown(node))
 
 

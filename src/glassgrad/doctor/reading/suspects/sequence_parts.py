@@ -66,7 +66,7 @@ def runs(program: Program) -> list[Run]:
 
 def _run(program: Program, call: ast.Call) -> Run | None:
     held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute | ast.Subscript) else None
-    if held is None or held.name not in RECURRENT or not call.args:
+    if held is None or held.owner is not None or held.name not in RECURRENT or not call.args:
         return None
     around = program.function(call) or program.tree
     outputs, hidden = _results(program, call, held.name)

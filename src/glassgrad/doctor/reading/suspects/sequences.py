@@ -7,27 +7,24 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.sequence_parts import (
     CELLS,
     Run,
     called,
-    extra,
     flag,
     inside,
     names_in,
     picks,
     runs,
     says,
-    stems_from,
     stored_in,
     turns,
 )
 from glassgrad.doctor.reading.values import layer, op
 
-_MANY = "the final states of {0} have the axes (layers * directions, batch, hidden)"
 _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"
 
 
@@ -86,7 +83,7 @@ def _last_of_both(program: Program) -> Iterator[Spot]:
 def _along_batch(program: Program) -> Iterator[Spot]:
     """Find a layer that takes the sequence first, in a script that never exchanges axes or reads axis 1."""
     for one in runs(program):
-        if one.batch_first is not False or one.name == "" or says(program, r"pad_sequence\(|pack_padded|\.unsqueeze\(1\)"):
+        if one.batch_first is not False or says(program, r"pad_sequence\(|pack_padded|\.unsqueeze\(1\)"):
             continue
         owner = program.owner(one.call)
         plain = not turns(owner.node if owner is not None else one.around) and not _is_step(program, one.call)
@@ -249,7 +246,8 @@ def _steps(program: Program) -> Iterator[tuple[ast.Call, Loop, list[ast.expr]]]:
     for call in program.calls:
         loops = program.loops(call)
         held = layer(program, call.func) if loops and isinstance(call.func, ast.Name | ast.Attribute) else None
-        if held is None or held.name not in CELLS | {"RNN", "LSTM", "GRU"} or not call.args:
+        known = held is not None and held.owner is None and held.name in CELLS | {"RNN", "LSTM", "GRU"}
+        if not known or not call.args:
             continue
         state = argument(call, "hx", 1)
         yield call, loops[0], list(state.elts) if isinstance(state, ast.Tuple) else [state] if state is not None else []
@@ -297,7 +295,9 @@ def _detached(program: Program) -> Iterator[Spot]:
     """Find `h.detach()` within the loop over the steps of a sequence."""
     for call, loop, state in _steps(program):
         names, text = names_in(*state), ast.unparse(loop)
-        updates = re.search(r"backward\(|\.step\(", text) or re.search(r"no_grad", ast.unparse(program.function(call) or loop))
+        updates = re.search(r"backward\(|\.step\(", text) or re.search(
+            r"no_grad", ast.unparse(program.function(call) or loop)
+        )
         for node in ast.walk(loop) if not updates else ():
             if isinstance(node, ast.Call) and called(program, node) in {"detach", "detach_"}:
                 if isinstance(node.func, ast.Attribute) and names & names_in(node.func.value):
@@ -322,6 +322,19 @@ def _of_another(program: Program) -> Iterator[Spot]:
         fields = all(one.startswith("self.") for one in kept) and not program.loops(call)
         if (fields and not _starts_anew(program, statement, kept)) or _carried(program, call, statement, kept):
             yield spot(statement, text=shown(statement))
+    yield from _kept_in_fields(program)
+
+
+def _kept_in_fields(program: Program) -> Iterator[Spot]:
+    """Find `out, h = self.rnn(x, self.h); self.h = h.detach()` in a forward pass that never begins anew."""
+    for one in runs(program):
+        fields = {name for name in names_in(*one.call.args[1:]) if name.startswith("self.")}
+        results = {text.removesuffix("[0]") for text in one.hidden}
+        for node in inside(program, one.around, ast.Assign):
+            assert isinstance(node, ast.Assign)
+            if node.lineno > one.call.lineno and fields & stored_in(*node.targets) and results & names_in(node.value):
+                if not _starts_anew(program, program.statement(one.call), fields):
+                    yield spot(one.call, node, text=shown(node))
 
 
 def _starts_anew(program: Program, statement: ast.stmt, kept: set[str]) -> bool:
@@ -341,8 +354,8 @@ def _carried(program: Program, call: ast.Call, statement: ast.stmt, kept: set[st
         return False
     fresh = [one for one in ast.walk(loops[0]) if isinstance(one, ast.Assign) and one.lineno < statement.lineno]
     anew = any(kept & stored_in(*one.targets) and not kept & names_in(one.value) for one in fresh)
-    held = layer(program, call.func)
-    return not anew and held is not None
+    mixed = says(program, r"shuffle=True|randperm|permutation\(|shuffle\(|randint|random|sample\(")
+    return not anew and layer(program, call.func) is not None and mixed
 
 
 @suspects("h and c exchanged")
@@ -418,10 +431,14 @@ def _no_bridge(program: Program) -> Iterator[Spot]:
             continue
         held = layer(program, one.func)
         encodes = re.search(r"\benc(oder)?(_?(rnn|lstm|gru))?\(", ast.unparse(function))
-        if held is not None and held.name in {"RNN", "LSTM", "GRU"} and encodes and len(one.args) == 1 and not one.keywords:
-            if not re.search(r"cat\(|context", ast.unparse(function)):
-                yield spot(one, text=shown(one))
+        if (
+            held is not None
+            and held.name in {"RNN", "LSTM", "GRU"}
+            and encodes
+            and len(one.args) == 1
+            and not one.keywords
+        ) and not re.search(r"cat\(|context", ast.unparse(function)):
+            yield spot(one, text=shown(one))
 
 
 SUSPECTS = suspects_of(globals())
-_ = FUNCTIONS, extra, stems_from, _MANY

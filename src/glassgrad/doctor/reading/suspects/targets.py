@@ -1,0 +1,370 @@
+"""Suspects about targets of sequences: shifts, masks of the future, losses over places, windows of time series."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.sequence_parts import TRANSFORMERS, called, flag, inside, parts_of, says, turns
+from glassgrad.doctor.reading.values import layer, losses, op
+
+# --- shifts ---
+
+
+def _cut(node: ast.expr | None) -> tuple[str, int] | None:
+    """Return the text of x and 1 for `x[:, 1:]`, -1 for `x[:, :-1]`, behind calls and casts."""
+    for _ in range(8):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        elif isinstance(node, ast.Subscript):
+            for part in parts_of(node):
+                if isinstance(part, ast.Slice):
+                    if number(part.lower) == 1 and part.upper is None:
+                        return ast.unparse(node.value), 1
+                    if part.lower is None and number(part.upper) == -1:
+                        return ast.unparse(node.value), -1
+            return None
+        else:
+            return None
+    return None
+
+
+def _shift(program: Program, node: ast.expr | None) -> tuple[str, int] | None:
+    """Return the cut of an expression, or of what its name holds."""
+    for _ in range(4):
+        found = _cut(node)
+        if found is not None or node is None:
+            return found
+        base = node
+        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+            base = base.func.value
+        bound = program.bound(base) if isinstance(base, ast.Name) else None
+        node = bound.value if bound is not None and bound.item is None else None
+    return None
+
+
+@suspects("shifted the wrong way")
+def _wrong_way(program: Program) -> Iterator[Spot]:
+    """Find a loss of `logits[:, 1:]` and `tokens[:, :-1]`, or inputs `tokens[:, 1:]` with targets `tokens[:, :-1]`."""
+    for one in losses(program):
+        given, wanted = _shift(program, one.input), _shift(program, one.target)
+        if wanted is None or wanted[1] != -1:
+            continue
+        if given is not None and given[1] == 1 and given[0] != wanted[0]:
+            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+            continue
+        for call in program.calls:
+            same = program.function(call) is program.function(one.call) and call is not one.call
+            fed = [_shift(program, arg) for arg in call.args] if same and layer(program, call.func) is not None else []
+            if any(cut == (wanted[0], 1) for cut in fed):
+                yield spot(one.call, call, text=shown(one.call))
+
+
+@suspects("shifted twice")
+def _twice(program: Program) -> Iterator[Spot]:
+    """Find targets that the data shift by one, and the loss once more."""
+    pairs = r"\[\w*:?-1\][^\n]*\[1:|\[:, :-1\][^\n]*\[:, 1:|\[\w+ ?\+ ?1:\w+ ?\+ ?1 ?\+|\[\w+ \+ 1:\w+ \+ \w+ \+ 1\]"
+    data = re.compile(r"getitem|batch|collate|window|pair|data|make|load|iter|split|chunk")
+    makers = [
+        one
+        for one in program.nodes
+        if isinstance(one, FUNCTIONS)
+        and data.search(one.name)
+        and re.search(pairs, ast.unparse(one).replace("\n", " "))
+    ]
+    for one in losses(program):
+        given, wanted = _shift(program, one.input), _shift(program, one.target)
+        around = program.function(one.call)
+        if given is None or wanted is None or (given[1], wanted[1]) != (-1, 1):
+            continue
+        others = [maker for maker in makers if maker is not around and not _has_loss(program, maker)]
+        if others and given[0] != wanted[0]:
+            yield spot(_where_cut(program, one.target), *others, text=shown(one.call))
+
+
+def _where_cut(program: Program, node: ast.expr | None) -> ast.expr:
+    """Return the expression that cuts a target."""
+    assert node is not None
+    base = node
+    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+        base = base.func.value
+    bound = program.bound(base) if isinstance(base, ast.Name) and _cut(node) is None else None
+    return bound.value if bound is not None and bound.value is not None else node
+
+
+def _has_loss(program: Program, function: ast.AST) -> bool:
+    return any(program.function(one.call) is function for one in losses(program))
+
+
+@suspects("decoder gets its own targets")
+def _own_targets(program: Program) -> Iterator[Spot]:
+    """Find `model(source, target)` with a loss against the same target, unshifted."""
+    for one in losses(program):
+        base = one.target
+        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+            base = base.func.value
+        if not isinstance(base, ast.Name) or one.kind != "cross_entropy":
+            continue
+        for call in program.calls:
+            if program.function(call) is not program.function(one.call) or call is one.call or len(call.args) < 2:
+                continue
+            held = layer(program, call.func)
+            given = [ast.unparse(arg) for arg in call.args[1:]]
+            own = held is not None and (held.owner is not None or held.name == "Transformer")
+            if held is not None and own and base.id in given and re.match(r"(tgt|trg|target|y|dec|out|label)", base.id):
+                if held.owner is None or not _shifts(program, held.owner.node):
+                    yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
+
+
+def _shifts(program: Program, node: ast.AST) -> bool:
+    """Tell whether a class shifts what it gets, or runs step by step."""
+    return bool(
+        re.search(r":-1\]|\[1:|for t in|for \w+ in range|shift|bos|sos|BOS|SOS|roll\(|pad\(", ast.unparse(node))
+    )
+
+
+@suspects("no target mask")
+def _no_target_mask(program: Program) -> Iterator[Spot]:
+    """Find a decoder of the library without a mask of the future."""
+    for call in program.calls:
+        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        if held is None or held.owner is not None:
+            continue
+        decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
+        keys = {one.arg for one in call.keywords}
+        place = 3 if held.name == "Transformer" else 2
+        if decodes and not keys & {"tgt_mask", "tgt_is_causal", None} and len(call.args) <= place:
+            if says(program, r"cross_entropy|CrossEntropy|NLLLoss"):
+                yield spot(call, text=shown(call))
+
+
+@suspects("mask of another axis")
+def _mask_axis(program: Program) -> Iterator[Spot]:
+    """Find a causal mask made of the size of axis 0 where the batch comes first."""
+    firsts = {flag(program, one, "batch_first") for one in program.calls if called(program, one) in TRANSFORMERS}
+    for call in program.calls:
+        if called(program, call) == "generate_square_subsequent_mask" and call.args:
+            text = ast.unparse(call.args[0])
+            if firsts == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", text):
+                yield spot(call, text=shown(call))
+
+
+# --- losses over positions ---
+
+
+@suspects("view of scores into classes and places")
+def _view_classes(program: Program) -> Iterator[Spot]:
+    """Find `cross_entropy(logits.view(batch, classes, -1), y)` of scores with the classes last."""
+    for one in losses(program):
+        node = one.input
+        if one.kind in {"cross_entropy", "nll_loss"} and isinstance(node, ast.Call):
+            if called(program, node) in {"view", "reshape"} and len(node.args) == 3 and not turns(node):
+                yield spot(one.call, program.statement(one.call), text=shown(node))
+
+
+@suspects("mean over masked places")
+def _masked_mean(program: Program) -> Iterator[Spot]:
+    """Find `(loss * mask).mean()`."""
+    for call in program.calls:
+        name, operand = op(program, call)
+        if name == "mean" and isinstance(operand, ast.BinOp) and isinstance(operand.op, ast.Mult) and not call.args[1:]:
+            sides = [ast.unparse(one) for one in (operand.left, operand.right)]
+            masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]
+            if masks and any(re.search(r"loss|nll|ce\b|err|entropy|\*\* 2", one) for one in sides):
+                yield spot(call, text=shown(call), mask=masks[0])
+
+
+@suspects("loss that knows no padding")
+def _knows_none(program: Program) -> Iterator[Spot]:
+    """Find cross entropy over the places of sequences in a script that pads its targets by hand."""
+    pads = says(program, r"\[(PAD\w*|pad\w*|0)\] \* \(|\bPAD\b|pad_idx|PAD_IDX|<pad>|pad_id\b")
+    if not pads or says(program, r"ignore_index|-100|[mM]ask|pack_padded|!= PAD|!= pad|\.ne\("):
+        return
+    for one in losses(program):
+        text = ast.unparse(one.call)
+        places = re.search(r"flatten\(0, 1\)|transpose\(1, 2\)|permute\(0, 2, 1\)|(view|reshape)\(-1, ", text)
+        if one.kind == "cross_entropy" and places:
+            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+
+
+@suspects("first step of the outputs never filled")
+def _never_filled(program: Program) -> Iterator[Spot]:
+    """Find a loss over all outputs of a decoder whose loop begins at 1."""
+    fills = [
+        loop
+        for loop in program.nodes
+        if isinstance(loop, ast.For)
+        and re.match(r"range\(1, ", ast.unparse(loop.iter))
+        and re.search(r"outputs?\[(:, )?t\] = ", ast.unparse(loop))
+    ]
+    for one in losses(program) if fills else ():
+        if (
+            _shift(program, one.input) is None
+            and one.kind == "cross_entropy"
+            and not re.search(r"\[1:|1:\]", ast.unparse(one.call))
+        ):
+            yield spot(one.call, program.statement(one.call), *fills[:1], text=shown(one.call))
+
+
+@suspects("perplexity to another base")
+def _perplexity(program: Program) -> Iterator[Spot]:
+    """Find `2 ** loss` of a loss in nats."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and number(node.left) == 2:
+            if re.search(r"loss|nll|entropy|\bce\b", ast.unparse(node.right)) and not re.search(
+                r"log\(2|log2", ast.unparse(node)
+            ):
+                yield spot(node, text=shown(node))
+
+
+@suspects("labels copied behind the masking")
+def _masked_labels(program: Program) -> Iterator[Spot]:
+    """Find `labels = ids.clone()` behind `ids[chosen] = MASK`."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+            continue
+        text = f"{ast.unparse(node.value)} "
+        base = ast.unparse(node.targets[0].value)
+        if not re.search(r"(?i)mask", text) or not re.search(
+            r"mask|chosen|pick|sel", ast.unparse(node.targets[0].slice)
+        ):
+            continue
+        around = program.function(node) or program.tree
+        for later in inside(program, around, ast.Assign):
+            assert isinstance(later, ast.Assign)
+            copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", ast.unparse(later.value))
+            if (
+                later.lineno > node.lineno
+                and copies
+                and re.search(r"label|target|\by\b", ast.unparse(later.targets[0]))
+            ):
+                yield spot(later, node, text=shown(later))
+
+
+# --- windows of time series ---
+
+
+def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, str]]:
+    """Yield the slices `x[a:b]` with a variable in both bounds: the function, the slice and its bounds."""
+    for node in program.nodes:
+        part = parts_of(node)[0] if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) else None
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(part, ast.Slice)
+            and part.lower is not None
+            and part.upper is not None
+        ) and any(isinstance(one, ast.Name) for one in ast.walk(part.lower)):
+            yield program.function(node) or program.tree, node, ast.unparse(part.lower), ast.unparse(part.upper)
+
+
+@suspects("target within its window")
+def _within(program: Program) -> Iterator[Spot]:
+    """Find a window `x[a:i + 1]` with the target `x[i]`, or a gap of a step between them."""
+    for around, window, lower, upper in _windows(program):
+        for node in inside(program, around, ast.Subscript):
+            if not isinstance(node, ast.Subscript) or node is window or not isinstance(node.ctx, ast.Load):
+                continue
+            index = ast.unparse(parts_of(node)[0])
+            ahead = program.function(node) is not None and re.search(
+                r"y|target|label", ast.unparse(program.statement(node))
+            )
+            if ast.unparse(node.value) != ast.unparse(window.value) or not ahead or index == lower:
+                continue
+            if upper == f"{index} + 1" or (upper != lower and index == f"{upper} + 1"):
+                yield spot(node, window, text=shown(node), window=shown(window))
+
+
+@suspects("target equal to its window")
+def _equal(program: Program) -> Iterator[Spot]:
+    """Find inputs and targets that are the same slice."""
+    found = list(_windows(program))
+    for around, first, lower, upper in found:
+        for other_around, second, *bounds in found:
+            same = around is other_around and first is not second and [lower, upper] == bounds
+            if not same or ast.unparse(first.value) != ast.unparse(second.value) or first.lineno >= second.lineno:
+                continue
+            names = [
+                ast.unparse(getattr(program.statement(one), "targets", [ast.Pass()])[0]) for one in (first, second)
+            ]
+            if re.search(r"^x|inp|src|ids|seq", names[0]) and re.search(r"^y|targ|label|tgt|next", names[1]):
+                yield spot(second, first, text=shown(second))
+
+
+@suspects("overlapping windows split at random")
+def _split(program: Program) -> Iterator[Spot]:
+    """Find a random split in a script that cuts overlapping windows of a series."""
+    slides = says(
+        program, r"\.unfold\(|sliding_window_view\(|\[(i|t|k|s|start|idx|j):\1 \+ \w+[\],]|\[(i|t|k) - \w+:(i|t|k)[\],]"
+    )
+    words = says(program, r"(?i)window|series|look_?back|horizon|forecast|lag\b|seq_len|n_steps|history")
+    if not slides or not words or says(program, r"Embedding\("):
+        return
+    for call in program.calls:
+        name = called(program, call)
+        keys = {one.arg: ast.unparse(one.value) for one in call.keywords}
+        if name == "random_split" or (
+            name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
+        ):
+            yield spot(call, text=shown(call))
+        target = ast.unparse(program.statement(call))
+        if name in {"randperm", "permutation"} and not program.loops(call) and not call.keywords:
+            base = re.match(r"(\w+) = ", target)
+            cuts = base and re.search(
+                rf"(test|val|train)\w*\b.*= .*\b{base[1]}\[(:\w|\w+:|-)", ast.unparse(program.tree)
+            )
+            if cuts:
+                yield spot(call, text=shown(call))
+
+
+@suspects("shifted against the time")
+def _frames(program: Program) -> Iterator[Spot]:
+    """Find `frame["target"] = x.shift(1)` and `frame["lag"] = x.shift(-1)` of pandas."""
+    for call in program.calls_of(".shift"):
+        by = (
+            number(call.args[0])
+            if call.args
+            else next((number(one.value) for one in call.keywords if one.arg == "periods"), 1.0)
+        )
+        statement = program.statement(call)
+        name = ast.unparse(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
+        ahead = re.search(r"target|label|next|future|\by\b|'y'", name)
+        behind = re.search(r"lag|prev|past|last|before", name)
+        plain = ast.unparse(statement).count("shift(") == 1 and not re.search(
+            r" [-/<>] |pct_change|diff", ast.unparse(statement)
+        )
+        if plain and by is not None and ((ahead and by > 0) or (behind and not ahead and by < 0)):
+            yield spot(statement, text=shown(statement))
+
+
+@suspects("causal convolution that sees ahead")
+def _ahead(program: Program) -> Iterator[Spot]:
+    """Find a causal convolution padded on the right, or on both sides without a cut."""
+    for owner in program.modules():
+        text = ast.unparse(owner.node)
+        if not re.search(r"(?i)causal|tcn|temporalblock|wavenet", text):
+            continue
+        for call in ast.walk(owner.node):
+            if not isinstance(call, ast.Call):
+                continue
+            sides = (
+                call.args[1].elts
+                if called(program, call) == "pad" and len(call.args) > 1 and isinstance(call.args[1], ast.Tuple)
+                else []
+            )
+            if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
+                yield spot(call, text=shown(call))
+            keys = {one.arg for one in call.keywords}
+            conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in text
+            if (
+                conv
+                and not re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", text)
+                and "padding=0" not in ast.unparse(call)
+            ):
+                yield spot(call, text=shown(call))
+
+
+SUSPECTS = suspects_of(globals())

@@ -24,6 +24,11 @@ from glassgrad.doctor.reading.values import layer, library_name, op
 
 _PRODUCT = re.compile(r" @ |matmul\(|bmm\(|einsum\(")
 _SCORES = re.compile(r"scor|attn|atten|energ|logit|weight|sim|align|alpha|dots?$|qk|wei$")
+_VALUES = re.compile(
+    r"\(?(\w*(attn|attention|weights?|probs?|alpha|att|a|p|w|wei)\w* @ |.*scaled_dot_product|(torch\.)?matmul\(|"
+    r".*softmax\(.*@ )"
+)
+"""The product of weights and values."""
 _KEEP = re.compile(
     r"^(attention_mask|attn_keep|keep\w*|valid\w*|real\w*|not_pad\w*|non_pad\w*|is_real|tril|causal_keep)$"
 )
@@ -87,7 +92,9 @@ def _wrong_scale(program: Program) -> Iterator[Spot]:
             if not _PRODUCT.search(text) and not re.search(r"scores?|attn", text):
                 continue
             up = re.search(r"\* (math\.|np\.|torch\.)?sqrt\(|\* \(?[\w.]+ \*\* 0\.5", text)
-            width = r"(self\.)?(d_k|dk|head_dim|d_head|dim_head|d_model|hidden\w*|embed\w*|dim|\w+\.(shape\[-1\]|size\(-1\)))"
+            width = (
+                r"(self\.)?(d_k|dk|head_dim|d_head|dim_head|d_model|hidden\w*|embed\w*|dim|\w+\.(shape\[|size\()-1.)"
+            )
             down = re.search(rf" / {width}\)?$", text)
             if up or down:
                 yield spot(program.statement(node), call, text=shown(node))
@@ -318,10 +325,7 @@ def _joined(program: Program) -> Iterator[Spot]:
             r"(view|reshape)\([^()]*,[^()]*,[^()]*,[^()]*\)|(transpose\(1, 2\)|permute\(0, 2, 1, 3\))", text
         )
         made = _history(program, call.func.value)
-        product = isinstance(made[-1], ast.BinOp | ast.Call) and re.search(
-            r"^\(?(\w*(attn|attention|weights?|probs?|alpha|att|a|p|w|wei)\w* @ |.*scaled_dot_product|(torch\.)?matmul\(|.*softmax\(.*@ )",
-            ast.unparse(made[-1]),
-        )
+        product = isinstance(made[-1], ast.BinOp | ast.Call) and _VALUES.match(ast.unparse(made[-1]))
         back = any(
             re.search(r"transpose\(1, 2\)|permute\(0, 2, 1|swapaxes|rearrange", ast.unparse(one)) for one in made
         )

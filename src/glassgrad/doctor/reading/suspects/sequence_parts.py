@@ -16,6 +16,7 @@ CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
 TRANSFORMERS = named(
     "Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer TransformerDecoderLayer"
 )
+_ATTENDING = named("Transformer TransformerEncoderLayer TransformerDecoderLayer MultiheadAttention")
 _SAME = named("contiguous float to dropout relu tanh layer_norm pad_packed_sequence detach clone")
 _KEEPING = named("Dropout LayerNorm ReLU Tanh GELU Identity RMSNorm")
 _TURNED = re.compile(r"transpose\(|permute\(|swapaxes\(|\.mT\b|\.T\b|rearrange\(|einsum\(|movedim\(")
@@ -62,6 +63,12 @@ def runs(program: Program) -> list[Run]:
     if not isinstance(found, list):
         found = program.memo["runs"] = [one for call in program.calls if (one := _run(program, call)) is not None]
     return found
+
+
+def firsts(program: Program) -> set[bool | None]:
+    """Return whether the layers of a script take the batch first: True, False, None for those that do not tell."""
+    found = {one.batch_first for one in runs(program)}
+    return found | {flag(program, one, "batch_first") for one in program.calls if called(program, one) in _ATTENDING}
 
 
 def _run(program: Program, call: ast.Call) -> Run | None:

@@ -14,6 +14,7 @@ from glassgrad.doctor.reading.suspects.sequence_parts import (
     CELLS,
     Run,
     called,
+    firsts,
     flag,
     inside,
     names_in,
@@ -33,9 +34,13 @@ _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"
 
 def _hidden_uses(one: Run) -> Iterator[ast.expr]:
     for node in ast.walk(one.around):
-        if isinstance(node, ast.Name | ast.Subscript) and isinstance(node.ctx, ast.Load):
-            if ast.unparse(node) in one.hidden and node.lineno >= one.call.lineno:
-                yield node
+        if (
+            isinstance(node, ast.Name | ast.Subscript)
+            and isinstance(node.ctx, ast.Load)
+            and ast.unparse(node) in one.hidden
+            and node.lineno >= one.call.lineno
+        ):
+            yield node
 
 
 @suspects("final states joined by a view")
@@ -166,25 +171,24 @@ def _last_is_padding(program: Program) -> Iterator[Spot]:
 @suspects("packing with the time first")
 def _packing(program: Program) -> Iterator[Spot]:
     """Find packing and unpacking without batch_first beside layers with the batch first."""
-    firsts = {one.batch_first for one in runs(program)}
+    axes = {one.batch_first for one in runs(program)}
     for name in ("pack_padded_sequence", "pad_packed_sequence"):
         for call in [*program.calls_of(name), *program.calls_of(f".{name}")]:
             around = ast.unparse(program.function(call) or program.tree)
             first = flag(program, call, "batch_first", 2 if name.startswith("pack") else 1)
             turned = re.search(r"transpose\((0, 1|1, 0)|permute\(1, 0", around)
-            if first is False and firsts == {True} and not turned:
+            if first is False and axes == {True} and not turned:
                 yield spot(call, text=shown(call))
 
 
 @suspects("padded with the time first")
 def _padding(program: Program) -> Iterator[Spot]:
     """Find pad_sequence without batch_first in a script whose layers all take the batch first."""
-    firsts = {one.batch_first for one in runs(program)}
-    firsts |= {flag(program, one, "batch_first") for one in program.calls if "Transformer" in called(program, one)}
+    known = firsts(program)
     for call in [*program.calls_of("pad_sequence"), *program.calls_of(".pad_sequence")]:
         outer = program.parents.get(call)
         turned = isinstance(outer, ast.Attribute) and outer.attr in {"transpose", "t", "T", "permute"}
-        if firsts == {True} and flag(program, call, "batch_first", 1) is False and not turned:
+        if known == {True} and flag(program, call, "batch_first", 1) is False and not turned:
             yield spot(call, text=shown(call))
 
 
@@ -285,9 +289,13 @@ def _set_back(program: Program) -> Iterator[Spot]:
         names = names_in(*state)
         steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
         for node in ast.walk(loop) if steps & names_in(*call.args[:1]) else ():
-            if isinstance(node, ast.Assign) and node.lineno < call.lineno and names & stored_in(*node.targets):
-                if re.search(r"zeros|init_hidden|init_state|None$", ast.unparse(node.value)):
-                    yield spot(node, call, text=shown(node))
+            if (
+                isinstance(node, ast.Assign)
+                and node.lineno < call.lineno
+                and names & stored_in(*node.targets)
+                and re.search(r"zeros|init_hidden|init_state|None$", ast.unparse(node.value))
+            ):
+                yield spot(node, call, text=shown(node))
 
 
 @suspects("state detached at each step")
@@ -299,9 +307,13 @@ def _detached(program: Program) -> Iterator[Spot]:
             r"no_grad", ast.unparse(program.function(call) or loop)
         )
         for node in ast.walk(loop) if not updates else ():
-            if isinstance(node, ast.Call) and called(program, node) in {"detach", "detach_"}:
-                if isinstance(node.func, ast.Attribute) and names & names_in(node.func.value):
-                    yield spot(node, call, text=shown(program.statement(node)))
+            if (
+                isinstance(node, ast.Call)
+                and called(program, node) in {"detach", "detach_"}
+                and isinstance(node.func, ast.Attribute)
+                and names & names_in(node.func.value)
+            ):
+                yield spot(node, call, text=shown(program.statement(node)))
 
 
 @suspects("state of another batch")
@@ -332,9 +344,13 @@ def _kept_in_fields(program: Program) -> Iterator[Spot]:
         results = {text.removesuffix("[0]") for text in one.hidden}
         for node in inside(program, one.around, ast.Assign):
             assert isinstance(node, ast.Assign)
-            if node.lineno > one.call.lineno and fields & stored_in(*node.targets) and results & names_in(node.value):
-                if not _starts_anew(program, program.statement(one.call), fields):
-                    yield spot(one.call, node, text=shown(node))
+            if (
+                node.lineno > one.call.lineno
+                and fields & stored_in(*node.targets)
+                and results & names_in(node.value)
+                and not _starts_anew(program, program.statement(one.call), fields)
+            ):
+                yield spot(one.call, node, text=shown(node))
 
 
 def _starts_anew(program: Program, statement: ast.stmt, kept: set[str]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequence_parts import TRANSFORMERS, called, flag, inside, parts_of, says, turns
+from glassgrad.doctor.reading.suspects.sequence_parts import called, firsts, inside, parts_of, says, turns
 from glassgrad.doctor.reading.values import layer, losses, op
 
 # --- shifts ---
@@ -115,9 +115,14 @@ def _own_targets(program: Program) -> Iterator[Spot]:
             held = layer(program, call.func)
             given = [ast.unparse(arg) for arg in call.args[1:]]
             own = held is not None and (held.owner is not None or held.name == "Transformer")
-            if held is not None and own and base.id in given and re.match(r"(tgt|trg|target|y|dec|out|label)", base.id):
-                if held.owner is None or not _shifts(program, held.owner.node):
-                    yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
+            if (
+                held is not None
+                and own
+                and base.id in given
+                and re.match(r"(tgt|trg|target|y|dec|out|label)", base.id)
+                and (held.owner is None or not _shifts(program, held.owner.node))
+            ):
+                yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
 
 
 def _shifts(program: Program, node: ast.AST) -> bool:
@@ -137,19 +142,23 @@ def _no_target_mask(program: Program) -> Iterator[Spot]:
         decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
         keys = {one.arg for one in call.keywords}
         place = 3 if held.name == "Transformer" else 2
-        if decodes and not keys & {"tgt_mask", "tgt_is_causal", None} and len(call.args) <= place:
-            if says(program, r"cross_entropy|CrossEntropy|NLLLoss"):
-                yield spot(call, text=shown(call))
+        if (
+            decodes
+            and not keys & {"tgt_mask", "tgt_is_causal", None}
+            and len(call.args) <= place
+            and says(program, r"cross_entropy|CrossEntropy|NLLLoss")
+        ):
+            yield spot(call, text=shown(call))
 
 
 @suspects("mask of another axis")
 def _mask_axis(program: Program) -> Iterator[Spot]:
     """Find a causal mask made of the size of axis 0 where the batch comes first."""
-    firsts = {flag(program, one, "batch_first") for one in program.calls if called(program, one) in TRANSFORMERS}
+    known = firsts(program)
     for call in program.calls:
         if called(program, call) == "generate_square_subsequent_mask" and call.args:
             text = ast.unparse(call.args[0])
-            if firsts == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", text):
+            if known == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", text):
                 yield spot(call, text=shown(call))
 
 
@@ -161,9 +170,14 @@ def _view_classes(program: Program) -> Iterator[Spot]:
     """Find `cross_entropy(logits.view(batch, classes, -1), y)` of scores with the classes last."""
     for one in losses(program):
         node = one.input
-        if one.kind in {"cross_entropy", "nll_loss"} and isinstance(node, ast.Call):
-            if called(program, node) in {"view", "reshape"} and len(node.args) == 3 and not turns(node):
-                yield spot(one.call, program.statement(one.call), text=shown(node))
+        if (
+            one.kind in {"cross_entropy", "nll_loss"}
+            and isinstance(node, ast.Call)
+            and called(program, node) in {"view", "reshape"}
+            and len(node.args) == 3
+            and not turns(node)
+        ):
+            yield spot(one.call, program.statement(one.call), text=shown(node))
 
 
 @suspects("mean over masked places")
@@ -214,11 +228,14 @@ def _never_filled(program: Program) -> Iterator[Spot]:
 def _perplexity(program: Program) -> Iterator[Spot]:
     """Find `2 ** loss` of a loss in nats."""
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and number(node.left) == 2:
-            if re.search(r"loss|nll|entropy|\bce\b", ast.unparse(node.right)) and not re.search(
-                r"log\(2|log2", ast.unparse(node)
-            ):
-                yield spot(node, text=shown(node))
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Pow)
+            and number(node.left) == 2
+            and re.search(r"loss|nll|entropy|\bce\b", ast.unparse(node.right))
+            and not re.search(r"log\(2|log2", ast.unparse(node))
+        ):
+            yield spot(node, text=shown(node))
 
 
 @suspects("labels copied behind the masking")

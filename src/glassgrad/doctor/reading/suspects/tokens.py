@@ -12,9 +12,8 @@ from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.sequence_parts import (
-    TRANSFORMERS,
     called,
-    flag,
+    firsts,
     inside,
     parts_of,
     runs,
@@ -31,9 +30,13 @@ _TABLE = re.compile(r"(^|[._])(pe|pos|positions?|position\w*|pos_\w+|\w*pos_?e\w
 def _tables(program: Program) -> Iterator[ast.Subscript]:
     """Yield the subscripts of tables of positions."""
     for node in program.nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            if isinstance(node.value, ast.Name | ast.Attribute) and _TABLE.search(ast.unparse(node.value)):
-                yield node
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.ctx, ast.Load)
+            and isinstance(node.value, ast.Name | ast.Attribute)
+            and _TABLE.search(ast.unparse(node.value))
+        ):
+            yield node
 
 
 @suspects("one row of the positions")
@@ -50,8 +53,7 @@ def _one_row(program: Program) -> Iterator[Spot]:
 @suspects("positions along the batch")
 def _along_batch(program: Program) -> Iterator[Spot]:
     """Find `self.pe[:x.size(0)]` or `arange(x.size(0))` in a script with the batch first."""
-    firsts = {one.batch_first for one in runs(program)}
-    firsts |= {flag(program, one, "batch_first") for one in program.calls if called(program, one) in TRANSFORMERS}
+    known = firsts(program)
     seen = (
         [node for node in program.nodes if isinstance(node, ast.Subscript) and node in set(_tables(program))],
         [one for one in program.calls if called(program, one) == "arange"],
@@ -64,7 +66,7 @@ def _along_batch(program: Program) -> Iterator[Spot]:
         later = re.fullmatch(rf":({by_first})", ast.unparse(second[0])) if second else None
         owner = program.owner(node)
         turned = owner is not None and re.search(r"transpose\(0, 1|permute\(1, 0, 2", ast.unparse(owner.node))
-        if later or (re.fullmatch(by_first, upper) and True in firsts and False not in firsts and not turned):
+        if later or (re.fullmatch(by_first, upper) and known == {True} and not turned):
             yield spot(node, text=shown(node))
     for call in seen[1]:
         outer = program.statement(call)
@@ -74,8 +76,7 @@ def _along_batch(program: Program) -> Iterator[Spot]:
                 and re.fullmatch(by_first, ast.unparse(call.args[0]))
                 and "pos" in ast.unparse(outer).lower()
             )
-            and True in firsts
-            and False not in firsts
+            and True in known
             and program.function(call) is not None
         ):
             yield spot(call, text=shown(call))
@@ -155,9 +156,13 @@ def _not_added(program: Program) -> Iterator[Spot]:
                     r"sqrt|scale|alpha|len", ast.unparse(other)
                 ):
                     yield spot(node, text=shown(node))
-            elif isinstance(node.op, ast.Add) and isinstance(side, ast.Call) and _adds_itself(program, side):
-                if [ast.unparse(one) for one in side.args[:1]] == [ast.unparse(other)]:
-                    yield spot(node, text=shown(node))
+            elif (
+                isinstance(node.op, ast.Add)
+                and isinstance(side, ast.Call)
+                and _adds_itself(program, side)
+                and [ast.unparse(one) for one in side.args[:1]] == [ast.unparse(other)]
+            ):
+                yield spot(node, text=shown(node))
 
 
 def _adds_itself(program: Program, call: ast.Call) -> bool:
@@ -211,7 +216,7 @@ def _cache(program: Program) -> Iterator[Spot]:
             if (
                 re.search(old, second)
                 and not re.search(old, first)
-                and re.match(r"(new_)?[kv]|keys?|values?|x|ids|tokens", first)
+                and re.fullmatch(r"(new_)?([kv]|keys?|values?)(_new|_t)?", first)
             ):
                 yield spot(call, text=shown(call))
 
@@ -291,11 +296,13 @@ def _wrong_side(program: Program) -> Iterator[Spot]:
 def _pad_is_end(program: Program) -> Iterator[Spot]:
     """Find `pad = eos`."""
     for node in program.nodes:
-        if isinstance(node, ast.Assign) and re.search(r"pad", ast.unparse(node.targets[0]).lower()):
-            if re.search(r"\beos|end_token|\['eos'\]|<eos>|EOS", ast.unparse(node.value)) and not isinstance(
-                node.value, ast.Tuple | ast.Call | ast.List | ast.Dict
-            ):
-                yield spot(node, text=shown(node))
+        if (
+            isinstance(node, ast.Assign)
+            and re.search(r"pad", ast.unparse(node.targets[0]).lower())
+            and re.search(r"\beos|end_token|\['eos'\]|<eos>|EOS", ast.unparse(node.value))
+            and not isinstance(node.value, ast.Tuple | ast.Call | ast.List | ast.Dict)
+        ):
+            yield spot(node, text=shown(node))
 
 
 @suspects("ignored index of another token")
@@ -446,9 +453,9 @@ def _ctc_axes(program: Program) -> Iterator[Spot]:
     """Find a CTC loss in a script that never exchanges axes."""
     if says(program, r"transpose\(0, 1|transpose\(1, 0|permute\((1|2), 0|permute\(2, |swapaxes|rearrange|\.T\b"):
         return
-    firsts = {one.batch_first for one in runs(program)}
+    axes = {one.batch_first for one in runs(program)}
     for one in losses(program):
-        if one.kind == "ctc_loss" and firsts != {False}:
+        if one.kind == "ctc_loss" and axes != {False}:
             yield spot(one.call, program.statement(one.call), text=shown(one.call))
 
 
@@ -462,7 +469,7 @@ def _ctc_lengths(program: Program) -> Iterator[Spot]:
         if given is None:
             continue
         text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
-        if not re.search(r"//|logit|log_p|logp|out|pred|/ 2|>> |emission", text):
+        if not re.search(r"//|logit|log_p|logp|out|pred|/ 2|>> |emission|scores", text):
             yield spot(one.call, given, program.statement(one.call), text=shown(given))
 
 

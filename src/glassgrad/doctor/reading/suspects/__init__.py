@@ -13,6 +13,9 @@ from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.suspects import (
     attention,
+    blocks,
+    cells,
+    ctc,
     data,
     loops,
     losses,
@@ -31,8 +34,11 @@ SUSPECTS: tuple[Suspect, ...] = (
     *data.SUSPECTS,
     *models.SUSPECTS,
     *sequences.SUSPECTS,
+    *cells.SUSPECTS,
     *attention.SUSPECTS,
+    *blocks.SUSPECTS,
     *tokens.SUSPECTS,
+    *ctc.SUSPECTS,
     *targets.SUSPECTS,
     *players.SUSPECTS,
 )

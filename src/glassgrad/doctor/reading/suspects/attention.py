@@ -37,7 +37,8 @@ _KEEP = re.compile(
 # --- scores ---
 
 
-def _softmaxes(program: Program) -> Iterator[tuple[ast.Call, ast.expr]]:
+def softmaxes(program: Program) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Yield the calls of softmax, each with its operand."""
     for call in program.calls:
         name, operand = op(program, call)
         held = layer(program, call.func) if not name and isinstance(call.func, ast.Name | ast.Attribute) else None
@@ -47,7 +48,7 @@ def _softmaxes(program: Program) -> Iterator[tuple[ast.Call, ast.expr]]:
             yield call, operand
 
 
-def _history(program: Program, node: ast.expr) -> list[ast.expr]:
+def history(program: Program, node: ast.expr) -> list[ast.expr]:
     """Return an expression with those bound to its name before it in the same function."""
     found = [node]
     for _ in range(6):
@@ -65,7 +66,7 @@ def _history(program: Program, node: ast.expr) -> list[ast.expr]:
 
 def _scores(program: Program, operand: ast.expr) -> str | None:
     """Return the text of all that makes the scores of an attention; None if they are no product of two tensors."""
-    text = " ; ".join(ast.unparse(one) for one in _history(program, operand))
+    text = " ; ".join(ast.unparse(one) for one in history(program, operand))
     product = re.search(r"(@|matmul\(|bmm\().*(transpose\(|\.mT|\.T\b|permute\()", text) or "einsum(" in text
     return text if product else None
 
@@ -73,11 +74,11 @@ def _scores(program: Program, operand: ast.expr) -> str | None:
 @suspects("scores not scaled")
 def _unscaled(program: Program) -> Iterator[Spot]:
     """Find a softmax of products of queries and keys without a scale."""
-    for call, operand in _softmaxes(program):
+    for call, operand in softmaxes(program):
         text = _scores(program, operand)
         around = program.function(call)
         scaled = re.search(
-            r"\*\* ?-?\(?-?0\.5|sqrt|scale|temperature|\btau\b|/ ", ast.unparse(around) if around else ""
+            r"\*\* ?-?\(?-?0\.5|sqrt|scale|temperature|\btau\b| /=? ", ast.unparse(around) if around else ""
         )
         if text is not None and not scaled and around is not None and not re.search(r" / | \* [a-z]", text):
             yield spot(call, text=shown(call))
@@ -86,8 +87,8 @@ def _unscaled(program: Program) -> Iterator[Spot]:
 @suspects("scores scaled the wrong way")
 def _wrong_scale(program: Program) -> Iterator[Spot]:
     """Find scores multiplied by the root of the width, or divided by the width itself."""
-    for call, operand in _softmaxes(program):
-        for node in _history(program, operand):
+    for call, operand in softmaxes(program):
+        for node in history(program, operand):
             text = ast.unparse(node)
             if not _PRODUCT.search(text) and not re.search(r"scores?|attn", text):
                 continue
@@ -104,7 +105,7 @@ def _wrong_scale(program: Program) -> Iterator[Spot]:
 @suspects("scale of the whole width")
 def _whole_width(program: Program) -> Iterator[Spot]:
     """Find scores of heads divided by the root of the width of all heads."""
-    for call, operand in _softmaxes(program):
+    for call, operand in softmaxes(program):
         owner = program.owner(call)
         heads = owner is not None and re.search(r"n_?heads?|num_heads|heads", ast.unparse(owner.node))
         text = _scores(program, operand)
@@ -117,31 +118,41 @@ def _whole_width(program: Program) -> Iterator[Spot]:
 @suspects("softmax along another axis than the keys")
 def _axis(program: Program) -> Iterator[Spot]:
     """Find a softmax of attention scores along axis 0, 1 or -2."""
-    for call, operand in _softmaxes(program):
+    for call, operand in softmaxes(program):
         held = layer(program, call.func) if not op(program, call)[0] else None
         along = number(argument(held.call, "dim", 0) if held is not None else extra(program, call, "dim", 0))
         text = _scores(program, operand)
         name = program.function(call)
+        single = text is None and _of_one_output(program, operand)
         attends = name is not None and re.search(
             r"tten|pool", f"{name.name} {getattr(program.owner(call), 'node', name).name}"
         )
-        if (along in {0, -2} and (text is not None or (attends and _SCORES.search(ast.unparse(operand))))) or (
-            along == 1 and text is not None and re.search(r"-1, -2|-2, -1|\(1, 2\)|\(2, 1\)|bmm|2, 3", text)
-        ):
+        if (
+            along in {0, -2} and (text is not None or single or (attends and _SCORES.search(ast.unparse(operand))))
+        ) or (along == 1 and text is not None and re.search(r"-1, -2|-2, -1|\(1, 2\)|\(2, 1\)|bmm|2, 3", text)):
             yield spot(call, text=shown(call))
+
+
+def _of_one_output(program: Program, operand: ast.expr) -> bool:
+    """Tell whether scores come from a layer with one output."""
+    calls = (one for node in history(program, operand) for one in ast.walk(node) if isinstance(one, ast.Call))
+    held = (layer(program, one.func) for one in calls if isinstance(one.func, ast.Name | ast.Attribute))
+    return any(
+        one is not None and one.name == "Linear" and number(argument(one.call, "out_features", 1)) == 1 for one in held
+    )
 
 
 @suspects("softmax over an axis of size one")
 def _single(program: Program) -> Iterator[Spot]:
     """Find a softmax along the last axis of what a layer with one output gives."""
-    for call, operand in _softmaxes(program):
-        made = next((one for one in _history(program, operand) if isinstance(one, ast.Call)), None)
+    for call, operand in softmaxes(program):
+        made = next((one for one in history(program, operand) if isinstance(one, ast.Call)), None)
         held = layer(program, made.func) if made is not None else None
         if held is not None and held.name == "Sequential" and held.call.args:
             held = layer(program, held.call.args[-1])
         if held is None or held.name != "Linear" or number(argument(held.call, "out_features", 1)) != 1:
             continue
-        text = " ".join(ast.unparse(one) for one in _history(program, operand))
+        text = " ".join(ast.unparse(one) for one in history(program, operand))
         if number(extra(program, call, "dim", 0)) in {-1, 2} and not re.search(
             r"squeeze|view|reshape|\.T|transpose|\[", text
         ):
@@ -181,7 +192,7 @@ def _filler(program: Program) -> Iterator[Spot]:
 
 def _before_softmax(program: Program, call: ast.Call) -> bool:
     around = program.function(call)
-    for one, _ in _softmaxes(program):
+    for one, _ in softmaxes(program):
         if program.function(one) is around and (one.lineno > call.lineno or call in ast.walk(one)):
             return True
     return False
@@ -190,8 +201,8 @@ def _before_softmax(program: Program, call: ast.Call) -> bool:
 @suspects("mask multiplied into the scores")
 def _multiplied(program: Program) -> Iterator[Spot]:
     """Find `scores * mask` in front of a softmax."""
-    for call, operand in _softmaxes(program):
-        for node in _history(program, operand):
+    for call, operand in softmaxes(program):
+        for node in history(program, operand):
             factor = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else None
             if (
                 factor is not None
@@ -240,15 +251,15 @@ def _rows(program: Program) -> Iterator[Spot]:
     """Find scores filled by a padding mask with its new axis at the end."""
     for call, scores, mask, _ in _fills(program):
         product = _scores(program, scores) is not None
-        history = [ast.unparse(one) for one in _history(program, mask)]
+        texts = [ast.unparse(one) for one in history(program, mask)]
         rows = [
             one
-            for one in history
+            for one in texts
             if re.search(
                 r"\.unsqueeze\((-1|3)\)( == 0)?\)?$|\[\.\.\., None\]|\[:, :, None\]$|\[:, None, :, None\]", one
             )
         ]
-        if product and rows and not any("&" in one or " * " in one for one in history):
+        if product and rows and not any("&" in one or " * " in one for one in texts):
             yield spot(call, text=shown(call))
 
 
@@ -324,7 +335,7 @@ def _joined(program: Program) -> Iterator[Spot]:
         four = re.search(
             r"(view|reshape)\([^()]*,[^()]*,[^()]*,[^()]*\)|(transpose\(1, 2\)|permute\(0, 2, 1, 3\))", text
         )
-        made = _history(program, call.func.value)
+        made = history(program, call.func.value)
         product = isinstance(made[-1], ast.BinOp | ast.Call) and _VALUES.match(ast.unparse(made[-1]))
         back = any(
             re.search(r"transpose\(1, 2\)|permute\(0, 2, 1|swapaxes|rearrange", ast.unparse(one)) for one in made

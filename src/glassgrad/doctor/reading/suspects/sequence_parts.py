@@ -89,6 +89,12 @@ def _results(program: Program, call: ast.Call, name: str) -> tuple[set[str], fro
         return set(), frozenset()
     if isinstance(outer, ast.Subscript) and outer is statement.value and constant(outer.slice) == 0:
         return {ast.unparse(target)}, frozenset()
+    if isinstance(outer, ast.Subscript) and constant(outer.slice) == 1:
+        text = ast.unparse(target)
+        inner = program.parents.get(outer)
+        whole = isinstance(inner, ast.Subscript) and inner is statement.value and constant(inner.slice) == 0
+        if outer is statement.value or whole:
+            return set(), frozenset({text if whole or name != "LSTM" else f"{text}[0]"})
     if outer is not statement or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return set(), frozenset()
     first, second = target.elts

@@ -185,6 +185,8 @@ def _masked_mean(program: Program) -> Iterator[Spot]:
     """Find `(loss * mask).mean()`."""
     for call in program.calls:
         name, operand = op(program, call)
+        bound = program.bound(operand) if name == "mean" and isinstance(operand, ast.Name) else None
+        operand = bound.value if bound is not None and bound.value is not None else operand
         if name == "mean" and isinstance(operand, ast.BinOp) and isinstance(operand.op, ast.Mult) and not call.args[1:]:
             sides = [ast.unparse(one) for one in (operand.left, operand.right)]
             masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]
@@ -192,10 +194,41 @@ def _masked_mean(program: Program) -> Iterator[Spot]:
                 yield spot(call, text=shown(call), mask=masks[0])
 
 
+@suspects("loss of the padding alone")
+def _padding_alone(program: Program) -> Iterator[Spot]:
+    """Find `(loss * pad_mask).sum()`, by its name a mask of the padding."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = [ast.unparse(one) for one in (node.left, node.right)]
+            pads = any(re.fullmatch(r"(self\.)?(pad\w*|is_pad\w*|padding\w*)(\.float\(\))?", one) for one in sides)
+            if pads and any(re.search(r"loss|nll|ce\b|err", one) for one in sides):
+                yield spot(node, text=shown(node))
+
+
+@suspects("mean that counts the padding")
+def _counts_padding(program: Program) -> Iterator[Spot]:
+    """Find `e.sum(1) / x.size(1)` of padded sequences."""
+    if not says(program, r"(?i)\bpad|lengths?\b"):
+        return
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Call):
+            axis = re.search(r"sum\((dim=|axis=)?1\)$", ast.unparse(node.left))
+            if (
+                axis
+                and "mask" not in ast.unparse(node)
+                and re.fullmatch(r"\w+\.(size\(1\)|shape\[1\])", ast.unparse(node.right))
+            ):
+                yield spot(node, text=shown(node))
+
+
 @suspects("loss that knows no padding")
 def _knows_none(program: Program) -> Iterator[Spot]:
     """Find cross entropy over the places of sequences in a script that pads its targets by hand."""
-    pads = says(program, r"\[(PAD\w*|pad\w*|0)\] \* \(|\bPAD\b|pad_idx|PAD_IDX|<pad>|pad_id\b")
+    pads = says(
+        program,
+        r"\[(PAD\w*|pad\w*|0)\] \* \(|\bPAD\b|pad_idx|PAD_IDX|<pad>|pad_id\b|"
+        r"torch\.zeros\(len\(\w+\), .*\n(.*\n){0,4}.*\[i, :len\(",
+    )
     if not pads or says(program, r"ignore_index|-100|[mM]ask|pack_padded|!= PAD|!= pad|\.ne\("):
         return
     for one in losses(program):
@@ -308,6 +341,33 @@ def _equal(program: Program) -> Iterator[Spot]:
                 ast.unparse(getattr(program.statement(one), "targets", [ast.Pass()])[0]) for one in (first, second)
             ]
             if re.search(r"^x|inp|src|ids|seq", names[0]) and re.search(r"^y|targ|label|tgt|next", names[1]):
+                yield spot(second, first, text=shown(second))
+
+
+@suspects("example that is its own target")
+def _own_target(program: Program) -> Iterator[Spot]:
+    """Find `return chunk, chunk` of a data set of tokens that nothing shifts."""
+    if not says(program, r"CrossEntropy|cross_entropy") or says(program, r":-1\]|\[1:\]|1:\]|:, 1:|roll\(|[mM]ask"):
+        return
+    for node in program.nodes:
+        pair = node.value if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) else None
+        function = program.function(node) if pair is not None else None
+        if pair is None or len(pair.elts) != 2 or function is None:
+            continue
+        same = ast.unparse(pair.elts[0]) == ast.unparse(pair.elts[1])
+        if same and re.search(r"getitem|batch|chunk|pair|window|sequence", function.name):
+            yield spot(node, text=shown(node))
+
+
+@suspects("targets two steps ahead")
+def _two_ahead(program: Program) -> Iterator[Spot]:
+    """Find inputs `x[i:i + n]` with targets `x[i + 2:i + n + 2]`."""
+    found = list(_windows(program))
+    for around, first, lower, _ in found:
+        for other, second, start, _ in found:
+            far = re.fullmatch(rf"{re.escape(lower)} \+ ([2-9])", start)
+            same = around is other and ast.unparse(first.value) == ast.unparse(second.value)
+            if far and same and re.search(r"y|targ|label", ast.unparse(program.statement(second))):
                 yield spot(second, first, text=shown(second))
 
 

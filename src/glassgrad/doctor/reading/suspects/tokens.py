@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
@@ -16,10 +15,9 @@ from glassgrad.doctor.reading.suspects.sequence_parts import (
     firsts,
     inside,
     parts_of,
-    runs,
     says,
 )
-from glassgrad.doctor.reading.values import layer, losses
+from glassgrad.doctor.reading.values import layer
 
 _TABLE = re.compile(r"(^|[._])(pe|pos|positions?|position\w*|pos_\w+|\w*pos_?e\w*|wpe|places?)$", re.IGNORECASE)
 
@@ -402,6 +400,20 @@ def _pretrained(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call))
 
 
+@suspects("tokens as numbers")
+def _numbers(program: Program) -> Iterator[Spot]:
+    """Find `tokens.float()` that goes into the model."""
+    for call in program.calls_of(".float"):
+        text = ast.unparse(call.func)
+        tokens = re.match(r"(self\.)?(tokens?|token_ids|input_ids|word_ids|char_ids|words|chars|ids|src)\b", text)
+        outer = program.parents.get(call)
+        counted = isinstance(outer, ast.Compare | ast.BinOp | ast.Attribute) or re.search(
+            r"==|!=|mask|one_hot|emb", text
+        )
+        if tokens and not counted:
+            yield spot(call, text=shown(call))
+
+
 @suspects("hash of a word as its index")
 def _hashed(program: Program) -> Iterator[Spot]:
     """Find `hash(word) % size`."""
@@ -422,55 +434,6 @@ def _forced_in(program: Program) -> Iterator[Spot]:
                 if clamps or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)):
                     yield spot(call, text=shown(call))
                     break
-
-
-# --- CTC ---
-
-
-@suspects("blank that is a letter as well")
-def _blank(program: Program) -> Iterator[Spot]:
-    """Find CTC with the blank 0 while letters are numbered from 0."""
-    for call in program.calls:
-        name = last(program.names.full(call.func))
-        if name not in {"CTCLoss", "ctc_loss"}:
-            continue
-        given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
-        if given is not None and number(given) != 0:
-            continue
-        counted = [one for one in program.calls_of("enumerate") if len(one.args) == 1 and not one.keywords]
-        letters = [
-            one
-            for one in counted
-            if re.search(r"(?i)char|letter|alphabet|vocab|symbol|token", ast.unparse(one.args[0]))
-        ]
-        blank = says(program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'")
-        if (letters or says(program, r"- ord\('a'\)(?! \+ 1)|\.index\(\w+\)(?! \+)")) and not blank:
-            yield spot(call, *letters[:1], text=shown(call))
-
-
-@suspects("CTC with the batch first")
-def _ctc_axes(program: Program) -> Iterator[Spot]:
-    """Find a CTC loss in a script that never exchanges axes."""
-    if says(program, r"transpose\(0, 1|transpose\(1, 0|permute\((1|2), 0|permute\(2, |swapaxes|rearrange|\.T\b"):
-        return
-    axes = {one.batch_first for one in runs(program)}
-    for one in losses(program):
-        if one.kind == "ctc_loss" and axes != {False}:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
-
-
-@suspects("CTC lengths of the input")
-def _ctc_lengths(program: Program) -> Iterator[Spot]:
-    """Find lengths of the input of a network that shortens it."""
-    if not says(program, r"stride=|MaxPool|AvgPool"):
-        return
-    for one in losses(program):
-        given = argument(one.call, "input_lengths", 2) if one.kind == "ctc_loss" else None
-        if given is None:
-            continue
-        text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
-        if not re.search(r"//|logit|log_p|logp|out|pred|/ 2|>> |emission|scores", text):
-            yield spot(one.call, given, program.statement(one.call), text=shown(given))
 
 
 SUSPECTS = suspects_of(globals())

@@ -162,4 +162,36 @@ class CausalConv(nn.Module):
 """,
         (("(0, self.pad)", "(self.pad, 0)"),),
     ),
+    Case(
+        "loss of the padding alone",
+        "loss = (losses * pad_mask).sum() / pad_mask.sum()  #!\n",
+        (("losses * pad_mask", "losses * (1 - pad_mask)"),),
+    ),
+    Case(
+        "mean that counts the padding",
+        "def pool(e, x, lengths):\n    return e.sum(1) / x.size(1)  #!\n",
+        (("x.size(1)", "lengths[:, None]"),),
+    ),
+    Case(
+        "example that is its own target",
+        """
+class Lines:
+    def __getitem__(self, i):
+        chunk = self.text[i : i + 20]
+        return chunk, chunk  #!
+loss = F.cross_entropy(scores, y)
+""",
+        (("return chunk, chunk", "return chunk[:-1], chunk[1:]"),),
+    ),
+    Case(
+        "targets two steps ahead",
+        """
+def batch(data, n):
+    i = np.random.randint(len(data) - n)
+    x = data[i : i + n]
+    y = data[i + 2 : i + n + 2]  #!
+    return x, y
+""",
+        (("data[i + 2 : i + n + 2]", "data[i + 1 : i + n + 1]"),),
+    ),
 )

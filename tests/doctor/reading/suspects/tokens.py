@@ -22,12 +22,6 @@ def table(n, d):
     pe[:, 1::2] = torch.{2}(place * rate){3}
     return pe
 """
-_CTC = """
-letters = "abc"
-index = {c: i for i, c in enumerate(letters)}
-loss = F.ctc_loss(logits.log_softmax(2).transpose(0, 1), targets, lengths, sizes)  #!
-"""
-
 CASES = (
     Case(
         "one row of the positions",
@@ -190,19 +184,9 @@ while True:
         "embed = nn.Embedding(9, 4)\nx = embed(ids.clamp(max=8))  #!\n",
         (("ids.clamp(max=8)", "ids"),),
     ),
-    Case("blank that is a letter as well", _CTC, (("enumerate(letters)", "enumerate(letters, start=1)"),)),
     Case(
-        "CTC with the batch first",
-        "loss = F.ctc_loss(scores.log_softmax(2), targets, lengths, sizes)  #!\n",
-        (("scores.log_softmax(2)", "scores.log_softmax(2).transpose(0, 1)"),),
-    ),
-    Case(
-        "CTC lengths of the input",
-        """
-shorten = nn.Conv1d(8, 8, 3, stride=2)
-lengths = torch.full((16,), frames.size(2))
-loss = F.ctc_loss(scores.transpose(0, 1), targets, lengths, sizes)  #!
-""",
-        (("frames.size(2)", "scores.size(1)"),),
+        "tokens as numbers",
+        "scores = model(tokens.float())  #!\n",
+        (("tokens.float()", "tokens"),),
     ),
 )

@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.program import Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.attention import history, softmaxes
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequence_parts import called, extra, inside
+from glassgrad.doctor.reading.suspects.sequence_parts import called, extra, inside, names_in
 from glassgrad.doctor.reading.values import layer, library_name
 
 _PLACES = re.compile(r"pos|wpe|place")
@@ -106,7 +106,7 @@ def _added(program: Program) -> Iterator[Spot]:
                     continue
                 for mask, factor in ((one.left, one.right), (one.right, one.left)):
                     value, name = number(factor), ast.unparse(mask)
-                    if value is None or not re.search(r"mask|pad|valid|tril|causal", name):
+                    if value is None or not re.search(r"mask|pad|valid|tril|triu|causal|future", name):
                         continue
                     turned = bool(re.match(r"\(?1(\.0)? - ", name))
                     drops = bool(re.search(r"pad|triu|future", name))
@@ -135,10 +135,14 @@ def _no_residual(program: Program) -> Iterator[Spot]:
             attends = re.search(r"self\.\w*(att|mha)\w*\(", ast.unparse(node.value))
             target = node.targets[0]
             name = ast.unparse(target.elts[0] if isinstance(target, ast.Tuple) else target)
-            if attends and not re.search(
-                rf"\+ [^\n]*\b{re.escape(name)}\b|\b{re.escape(name)} \+|\+= [^\n]*\b{re.escape(name)}\b", text
-            ):
+            word = rf"\b{re.escape(name)}\b"
+            over = name in names_in(node.value) and not re.search(r"resid|short|skip|ident|x0|inp", text)
+            if attends and (over or not re.search(rf"\+ [^\n]*{word}|{word} \+|\+= [^\n]*{word}", text)):
                 yield spot(node, text=shown(node))
+                for use in inside(program, function, ast.Name) if not over else ():
+                    if isinstance(use, ast.Name) and use.id == name and use.lineno > node.lineno:
+                        yield spot(use, node, text=shown(node))
+                        break
 
 
 @suspects("LayerNorm over the length")

@@ -211,17 +211,14 @@ def _equation(program: Program) -> Iterator[Spot]:
                 r"g|g_t|g_gate|cand\w*|\w*_tilde|c_hat|n_t", operand
             ):
                 yield spot(node, text=shown(program.statement(node)))
-        for node in inside(program, function, ast.Assign):
-            value = node.value if isinstance(node, ast.Assign) else None
-            if (
-                not isinstance(value, ast.BinOp)
-                or not isinstance(value.op, ast.Add)
-                or not isinstance(node, ast.Assign)
-            ):
+        for node in inside(program, function, ast.Assign, ast.Return):
+            value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+            if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
                 continue
             left, right = ast.unparse(value.left), ast.unparse(value.right)
-            if _wrong_sum(left, right, ast.unparse(node.targets[0])):
-                yield spot(node, text=shown(node))
+            target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else "h"
+            if _wrong_sum(left, right, target):
+                yield spot(value, text=shown(value))
 
 
 def _wrong_sum(left: str, right: str, target: str) -> bool:

@@ -41,7 +41,12 @@ def _ctc_probabilities(program: Program) -> Iterator[Spot]:
     """Find a CTC loss of a softmax."""
     for one in losses(program):
         ends = [found.node for found in flow(program).ends(one.input)] if one.kind == "ctc_loss" else []
-        text = " ; ".join(ast.unparse(end) for end in (one.input, *ends))
+        base = one.input
+        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute) and not program.names.full(base.func):
+            base = base.func.value
+        bound = program.bound(base) if isinstance(base, ast.Name) and one.kind == "ctc_loss" else None
+        ends += [bound.value] if bound is not None and bound.value is not None else []
+        text = " ; ".join(ast.unparse(end) for end in (one.input, *ends)) if one.kind == "ctc_loss" else ""
         if re.search(r"(^|\.|; )softmax\(|sigmoid\(", text):
             yield spot(one.call, program.statement(one.call), text=shown(one.call))
 
@@ -57,7 +62,9 @@ def _ctc_targets(program: Program) -> Iterator[Spot]:
         if re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", text) and says(
             program, r"(?i)pad|len\b|lens|lengths"
         ):
-            yield spot(one.call, given, program.statement(one.call), text=shown(given))
+            bound = program.bound(given) if isinstance(given, ast.Name) else None
+            node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
+            yield spot(node, one.call, text=shown(node))
 
 
 @suspects("CTC with the batch first")

@@ -169,4 +169,9 @@ class Reader(nn.Module):
         ),
         (("x[:, 0]", "x[:, -1]"),),
     ),
+    Case(
+        "scores scaled the wrong way",
+        _net("scores = q @ k.transpose(-2, -1) * self.scale  #!", _WEIGHTS, made="self.scale = d**0.5"),
+        (("d**0.5", "d**-0.5"),),
+    ),
 )

@@ -79,4 +79,14 @@ def table(n, d):
 """,
         (("(torch.arange(0, d, 2) / d)", "(-torch.arange(0, d, 2) / d)"),),
     ),
+    Case(
+        "class token at the other end",
+        """
+class Reader(nn.Module):
+    def forward(self, x):
+        x = self.encoder(torch.cat([x, self.cls], dim=1))
+        return self.head(x[:, 0])  #!
+""",
+        (("[x, self.cls]", "[self.cls, x]"),),
+    ),
 )

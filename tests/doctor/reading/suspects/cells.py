@@ -117,4 +117,16 @@ def step(x, h):
 """,
         (("z * n", "(1 - z) * n"),),
     ),
+    Case(
+        "each step reads the same input",
+        """
+def forecast(model, window, steps):
+    values = []
+    for _ in range(steps):
+        value = model(window)  #!
+        values.append(value)
+    return values
+""",
+        (("values.append(value)", "values.append(value)\n        window = torch.cat([window[:, 1:], value], dim=1)"),),
+    ),
 )

@@ -232,4 +232,33 @@ class Translator(nn.Module):
 """,
         (("self.decoder(target)", "self.decoder(target, state)"),),
     ),
+    Case(
+        "state that no layer reads",
+        """
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 8, batch_first=True)
+    def forward(self, x, hidden):
+        out, hidden = self.rnn(x)  #!
+        return out, hidden
+""",
+        (("self.rnn(x)", "self.rnn(x, hidden)"),),
+    ),
+    Case(
+        "sorted by length without the rest",
+        _net(
+            _FIRST,
+            "lengths, order = lengths.sort(descending=True)",
+            "packed = nn.utils.rnn.pack_padded_sequence(x[order], lengths, batch_first=True)",
+            "_, h = self.rnn(packed)",
+            "return self.head(h[-1][order])  #!",
+        ),
+        (("[order])", "[order.argsort()])"),),
+    ),
+    Case(
+        "batch-first outputs read by example",
+        _net(_FIRST, "out, _ = self.rnn(x)", "return self.head(out.mean(dim=0))  #!"),
+        (("dim=0", "dim=1"),),
+    ),
 )

@@ -194,4 +194,36 @@ def batch(data, n):
 """,
         (("data[i + 2 : i + n + 2]", "data[i + 1 : i + n + 1]"),),
     ),
+    Case(
+        "loss over places that were not masked",
+        """
+ids[chosen] = MASK
+loss = F.cross_entropy(scores.flatten(0, 1), words.flatten())  #!
+""",
+        (("words.flatten()", "words.flatten(), ignore_index=-100"),),
+    ),
+    Case(
+        "rows of time against rows of examples",
+        """
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = nn.GRU(4, 8), nn.Linear(8, 9)
+    def forward(self, x):
+        out, _ = self.rnn(x.transpose(0, 1))
+        return self.head(out)
+scores = Reader()(x)
+loss = F.cross_entropy(scores.view(-1, 9), y.view(-1))  #!
+""",
+        (("y.view(-1)", "y.t().reshape(-1)"),),
+    ),
+    Case(
+        "causal convolution that sees ahead",
+        """
+class Chomp(nn.Module):
+    def forward(self, x):
+        return x[:, :, self.n :]  #!
+""",
+        (("self.n :]", ": -self.n]"),),
+    ),
 )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.polarity import polarity
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
@@ -97,7 +98,13 @@ def _wrong_scale(program: Program) -> Iterator[Spot]:
                 r"(self\.)?(d_k|dk|head_dim|d_head|dim_head|d_model|hidden\w*|embed\w*|dim|\w+\.(shape\[|size\()-1.)"
             )
             down = re.search(rf" / {width}\)?$", text)
-            if up or down:
+            held = re.search(r"\* self\.(\w+)$", text)
+            bounds = program.attribute(program.owner(call), held[1]) if held is not None else []
+            root = any(re.search(r"sqrt\([^()]*\)$|\*\* 0\.5$", ast.unparse(one.value)) for one in bounds if one.value)
+            inverse = any(
+                "1 / " in ast.unparse(one.value) or "1.0 / " in ast.unparse(one.value) for one in bounds if one.value
+            )
+            if up or down or (root and not inverse):
                 yield spot(program.statement(node), call, text=shown(node))
                 break
 
@@ -172,6 +179,8 @@ def _fills(program: Program) -> Iterator[tuple[ast.Call, ast.expr, ast.expr, ast
             around = program.function(call)
             if around is not None and ("softmax" in ast.unparse(around) or _SCORES.search(ast.unparse(scores))):
                 yield call, scores, mask, filler
+        elif name == "where" and len(call.args) == 3 and re.search(r"inf|-1e\+?\d", ast.unparse(call.args[1])):
+            yield call, call.args[2], call.args[0], call.args[1]
         elif name == "where" and len(call.args) == 3 and _SCORES.search(ast.unparse(call.args[1])):
             yield call, call.args[1], ast.UnaryOp(ast.Invert(), call.args[0]), call.args[2]
 
@@ -224,7 +233,8 @@ def _sense(program: Program) -> Iterator[Spot]:
         turned = "~" in text or bool(re.search(r" == (0|False)$| != (1|True)$|logical_not|^1 - ", text))
         ones = re.search(r" == (1|True)$", text)
         drops = re.search(r"^(pad\w*mask|padding\w*|is_pad\w*|key_padding_mask|future\w*|\w*_pad_mask)$", name)
-        if (_KEEP.match(name) and not turned) or (drops and turned) or (ones and not drops and not turned):
+        causal = called(program, call) == "where" and not turned and polarity(program, mask) == "keep"
+        if causal or (_KEEP.match(name) and not turned) or (drops and turned) or (ones and not drops and not turned):
             yield spot(call, text=shown(call))
 
 

@@ -155,6 +155,20 @@ def _length(program: Program) -> Iterator[Spot]:
                 yield spot(call, text=shown(call))
 
 
+@suspects("class token at the other end")
+def _class_token(program: Program) -> Iterator[Spot]:
+    """Find `cat([x, cls], dim=1)` beside `x[:, 0]`, or `cat([cls, x], dim=1)` beside `x[:, -1]`."""
+    for owner in program.modules():
+        text = ast.unparse(owner.node)
+        last = re.search(r"cat\([\[(]x, (self\.)?cls", text)
+        first = re.search(r"cat\([\[(](self\.)?cls", text)
+        for node in ast.walk(owner.node) if last or first else ():
+            if isinstance(node, ast.Subscript) and re.search(r"\[:, (0|-1)(, :)?\]$", ast.unparse(node)):
+                end = "[:, -1" in ast.unparse(node)
+                if (last and not end) or (first and not last and end):
+                    yield spot(node, text=shown(node))
+
+
 # --- tables of positions ---
 
 

@@ -116,6 +116,7 @@ def _none(program: Program) -> Iterator[Spot]:
 @suspects("each step reads the same input")
 def _same_input(program: Program) -> Iterator[Spot]:
     """Find a decoder in a loop whose token never changes in the loop."""
+    yield from _same_window(program)
     for call in program.calls:
         loops = program.loops(call)
         held = layer(program, call.func) if loops and isinstance(call.func, ast.Name | ast.Attribute) else None
@@ -130,6 +131,25 @@ def _same_input(program: Program) -> Iterator[Spot]:
         state = names_in(*call.args[1:]) & stored_in(loops[0])
         if token and state and isinstance(loops[0], ast.For) and not first & stored_in(loops[0]):
             yield spot(call, text=shown(call), token=token[0])
+
+
+def _same_window(program: Program) -> Iterator[Spot]:
+    """Find a forecast whose window never gets the values that it has foreseen."""
+    for call in program.calls:
+        loops, function = program.loops(call), program.function(call)
+        if not loops or function is None or not re.search(r"forecast|predict|generat|roll|sampl", function.name):
+            continue
+        text, loop = ast.unparse(loops[0]), loops[0]
+        first = names_in(*call.args[:1])
+        name = ast.unparse(call.args[0]) if call.args else ""
+        steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
+        models = re.fullmatch(r"(self\.)?(model|net|lstm|network)", ast.unparse(call.func))
+        fixed = (
+            isinstance(loop, ast.For) and "range(" in ast.unparse(loop.iter) and not first & (stored_in(loop) | steps)
+        )
+        grows = re.search(rf"\b{re.escape(name)}(\.append|\.pop|\.extend|\[.*\] = )", text)
+        if models and fixed and not grows and "append(" in text and "train" not in text:
+            yield spot(call, text=shown(call), token=name)
 
 
 @suspects("decoder reads what it should say")

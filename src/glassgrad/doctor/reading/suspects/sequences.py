@@ -7,17 +7,19 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.sequence_parts import (
     CELLS,
     Run,
     called,
+    extra,
     firsts,
     flag,
     inside,
     names_in,
+    pick,
     picks,
     runs,
     says,
@@ -62,12 +64,14 @@ def _one_state(program: Program) -> Iterator[Spot]:
     """Find `h[0]` or `h[-1]` as the only use of the final states of several layers or directions."""
     for one in runs(program):
         found = [outer for node in _hidden_uses(one) if isinstance(outer := program.parents.get(node), ast.Subscript)]
-        kinds = {ast.unparse(node.slice) for node in found}
+        kinds = {pick(node) for node in found}
         uses = len(list(_hidden_uses(one)))
         for node in found:
-            index = constant(node.slice)
-            if len(kinds) == 1 == len(found) == uses and (
-                (one.both and index in {0, -1}) or (one.stacked and index == 0)
+            axis, index = pick(node) or (1, 0)
+            if (
+                axis == 0
+                and len(kinds) == 1 == len(found) == uses
+                and ((one.both and index in {0, -1}) or (one.stacked and index == 0))
             ):
                 yield spot(node, one.made, text=shown(node), layer=shown(one.made))
 
@@ -110,7 +114,17 @@ def _by_example(program: Program) -> Iterator[Spot]:
     for one in runs(program):
         for node, axis, index in picks(program, one):
             if one.batch_first and axis == 0 and index in {-1, 0} and not _single(program, one):
-                yield spot(node, one.made, text=shown(node), index=str(index))
+                yield spot(node, one.made, text=shown(node))
+        for node in inside(program, one.around, ast.Call) if one.batch_first and not _single(program, one) else ():
+            name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+            if (
+                name in {"mean", "sum", "amax", "max"}
+                and operand is not None
+                and isinstance(node, ast.Call)
+                and ast.unparse(operand) in one.outputs
+                and number(extra(program, node, "dim", 0)) == 0
+            ):
+                yield spot(node, one.made, text=shown(node))
 
 
 def _single(program: Program, one: Run) -> bool:
@@ -209,6 +223,10 @@ def _sorted(program: Program) -> Iterator[Spot]:
         reads = [one for one in uses if isinstance(one.ctx, ast.Load)]
         indexed = [one for one in reads if isinstance(program.parents.get(one), ast.Subscript)]
         wide = called(program, call) == "argsort"
+        late = [one for one in runs(program) if one.around is function]
+        for one in indexed if late and len(indexed) == len(reads) else ():
+            if one.lineno > late[0].call.lineno:
+                yield spot(one, call, text=shown(program.statement(one)), order=order.id)
         if reads and len(indexed) == len(reads) <= (2 if wide else 1):
             yield spot(call, *reads, text=shown(call), order=order.id)
 
@@ -390,6 +408,21 @@ def _exchanged(program: Program) -> Iterator[Spot]:
                 first, second = (last(f".{ast.unparse(one)}").lstrip("_") for one in pair.elts)
                 if re.match(r"c([xnt0-9_]|ell|$)", first) and re.match(r"h([xnt0-9_]|id|$)", second):
                     yield spot(call, text=shown(statement))
+
+
+@suspects("state that no layer reads")
+def _unread(program: Program) -> Iterator[Spot]:
+    """Find a forward pass with a state among its parameters, and a recurrent layer that gets none."""
+    for one in runs(program):
+        given = [arg.arg for arg in one.around.args.args] if isinstance(one.around, FUNCTIONS) else []
+        states = [name for name in given if re.fullmatch(r"h|hx|hidden\w*|state\w*|prev_state|h_?0", name)]
+        used = names_in(*one.around.body) if isinstance(one.around, FUNCTIONS) else frozenset()
+        alone = len(one.call.args) == 1 and not one.call.keywords
+        written = stored_in(program.statement(one.call))
+        for name in states if alone else ():
+            reads = len(re.findall(rf"\b{name}\b", ast.unparse(one.around))) - 1 - (1 if name in written else 0)
+            if name not in used - written or (name in written and reads <= 1):
+                yield spot(one.call, text=shown(one.call), state=name)
 
 
 @suspects("dropout of a single layer")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequence_parts import called, firsts, inside, parts_of, says, turns
+from glassgrad.doctor.reading.suspects.sequence_parts import called, firsts, inside, parts_of, runs, says, turns
 from glassgrad.doctor.reading.values import layer, losses, op
 
 # --- shifts ---
@@ -271,6 +271,42 @@ def _perplexity(program: Program) -> Iterator[Spot]:
             yield spot(node, text=shown(node))
 
 
+@suspects("loss over places that were not masked")
+def _unmasked_places(program: Program) -> Iterator[Spot]:
+    """Find a loss over all places beside `ids[chosen] = MASK`."""
+    if says(program, r"-100|ignore_index"):
+        return
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(target, ast.Subscript) or not isinstance(node, ast.Assign):
+            continue
+        if not re.search(r"MASK|mask_token|mask_id|\[MASK\]", ast.unparse(node.value)):
+            continue
+        chosen = ast.unparse(target.slice)
+        for one in losses(program):
+            if (
+                one.kind == "cross_entropy"
+                and f"[{chosen}]" not in ast.unparse(one.call)
+                and "mask" not in ast.unparse(one.call)
+            ):
+                yield spot(one.call, program.statement(one.call), node, text=shown(one.call))
+
+
+@suspects("rows of time against rows of examples")
+def _time_major(program: Program) -> Iterator[Spot]:
+    """Find time-major scores and batch-major targets, both flattened."""
+    majors = [one for one in runs(program) if one.batch_first is False and not one.hidden & one.outputs]
+    inner = " ".join(ast.unparse(one.around) for one in majors)
+    once = len(re.findall(r"\.t\(\)|transpose\((0, 1|1, 0)\)|permute\(1, 0, 2\)", inner)) == 1
+    for one in losses(program) if majors and once else ():
+        flat = re.search(r"(view|reshape)\(-1, |flatten\(0, 1\)", ast.unparse(one.input))
+        rows = one.target is not None and re.search(
+            r"^\w+\.(view\(-1\)|reshape\(-1\)|flatten\(\))$", ast.unparse(one.target)
+        )
+        if flat and rows:
+            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+
+
 @suspects("labels copied behind the masking")
 def _masked_labels(program: Program) -> Iterator[Spot]:
     """Find `labels = ids.clone()` behind `ids[chosen] = MASK`."""
@@ -324,7 +360,13 @@ def _within(program: Program) -> Iterator[Spot]:
             )
             if ast.unparse(node.value) != ast.unparse(window.value) or not ahead or index == lower:
                 continue
-            if upper == f"{index} + 1" or (upper != lower and index == f"{upper} + 1"):
+            part = parts_of(node)[0]
+            start = ast.unparse(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
+            if (
+                upper == f"{index} + 1"
+                or start in {f"{upper} - 1", f"{upper} + 1"}
+                or (upper != lower and index == f"{upper} + 1")
+            ):
                 yield spot(node, window, text=shown(node), window=shown(window))
 
 
@@ -367,7 +409,7 @@ def _two_ahead(program: Program) -> Iterator[Spot]:
         for other, second, start, _ in found:
             far = re.fullmatch(rf"{re.escape(lower)} \+ ([2-9])", start)
             same = around is other and ast.unparse(first.value) == ast.unparse(second.value)
-            if far and same and re.search(r"y|targ|label", ast.unparse(program.statement(second))):
+            if far and same and re.search(r"\b[yY]|[tT]arg|label", ast.unparse(program.statement(second))):
                 yield spot(second, first, text=shown(second))
 
 
@@ -422,9 +464,15 @@ def _ahead(program: Program) -> Iterator[Spot]:
     """Find a causal convolution padded on the right, or on both sides without a cut."""
     for owner in program.modules():
         text = ast.unparse(owner.node)
-        if not re.search(r"(?i)causal|tcn|temporalblock|wavenet", text):
+        if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", text):
             continue
         for call in ast.walk(owner.node):
+            if (
+                isinstance(call, ast.Subscript)
+                and "homp" in owner.node.name
+                and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", ast.unparse(call))
+            ):
+                yield spot(call, text=shown(call))
             if not isinstance(call, ast.Call):
                 continue
             sides = (

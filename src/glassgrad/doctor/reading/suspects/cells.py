@@ -25,7 +25,8 @@ def _time_loops(program: Program) -> Iterator[tuple[ast.For, frozenset[str]]]:
         steps = names_in(loop.target)
         reads = any(re.search(rf"\[(:, )?{re.escape(step)}(, :)?[\],:]", text) for step in steps)
         rows = re.search(r"unbind|\.split\(1|transpose\(0, 1\)|permute\(1, 0|swapaxes\(0, 1", ast.unparse(loop.iter))
-        if (reads or rows) and not re.search(r"backward\(|zero_grad|\.step\(\)", text):
+        counts = bool(rows) or re.search(r"range\(", ast.unparse(loop.iter)) is not None
+        if (reads or rows) and counts and not re.search(r"backward\(|zero_grad|\.step\(\)", text):
             yield loop, steps
 
 

@@ -356,7 +356,7 @@ def _within(program: Program) -> Iterator[Spot]:
                 continue
             index = ast.unparse(parts_of(node)[0])
             ahead = program.function(node) is not None and re.search(
-                r"y|target|label", ast.unparse(program.statement(node))
+                r"\b[yY]|[tT]arget|label", ast.unparse(program.statement(node))
             )
             if ast.unparse(node.value) != ast.unparse(window.value) or not ahead or index == lower:
                 continue
@@ -396,7 +396,8 @@ def _own_target(program: Program) -> Iterator[Spot]:
         function = program.function(node) if pair is not None else None
         if pair is None or len(pair.elts) != 2 or function is None:
             continue
-        same = ast.unparse(pair.elts[0]) == ast.unparse(pair.elts[1])
+        plain = isinstance(pair.elts[0], ast.Name | ast.Subscript)
+        same = plain and ast.unparse(pair.elts[0]) == ast.unparse(pair.elts[1])
         if same and re.search(r"getitem|batch|chunk|pair|window|sequence", function.name):
             yield spot(node, text=shown(node))
 
@@ -405,11 +406,16 @@ def _own_target(program: Program) -> Iterator[Spot]:
 def _two_ahead(program: Program) -> Iterator[Spot]:
     """Find inputs `x[i:i + n]` with targets `x[i + 2:i + n + 2]`."""
     found = list(_windows(program))
-    for around, first, lower, _ in found:
+    for around, first, lower, upper in found:
         for other, second, start, _ in found:
             far = re.fullmatch(rf"{re.escape(lower)} \+ ([2-9])", start)
             same = around is other and ast.unparse(first.value) == ast.unparse(second.value)
-            if far and same and re.search(r"\b[yY]|[tT]arg|label", ast.unparse(program.statement(second))):
+            if (
+                far
+                and same
+                and start != upper
+                and re.search(r"\b[yY]|[tT]arg|label", ast.unparse(program.statement(second)))
+            ):
                 yield spot(second, first, text=shown(second))
 
 

@@ -24,6 +24,7 @@ from glassgrad.doctor.reading.suspects import (
     sequences,
     targets,
     tokens,
+    windows,
 )
 from glassgrad.doctor.reading.suspects.form import Suspect
 
@@ -40,6 +41,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     *tokens.SUSPECTS,
     *ctc.SUSPECTS,
     *targets.SUSPECTS,
+    *windows.SUSPECTS,
     *players.SUSPECTS,
 )
 MOST = 2

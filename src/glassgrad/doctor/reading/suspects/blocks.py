@@ -127,12 +127,16 @@ def _no_residual(program: Program) -> Iterator[Spot]:
         if function is None or not re.search(r"Block|Layer", owner.node.name):
             continue
         text = ast.unparse(function)
-        if not re.search(r"self\.\w*(att|mha)\w*\(", text) or not re.search(r"\+", text):
+        if not re.search(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(", text) or not re.search(
+            r"\+", text
+        ):
             continue
         for node in inside(program, function, ast.Assign):
             if not isinstance(node, ast.Assign) or "+" in ast.unparse(node.value):
                 continue
-            attends = re.search(r"self\.\w*(att|mha)\w*\(", ast.unparse(node.value))
+            attends = re.search(
+                r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(", ast.unparse(node.value)
+            )
             target = node.targets[0]
             name = ast.unparse(target.elts[0] if isinstance(target, ast.Tuple) else target)
             word = rf"\b{re.escape(name)}\b"

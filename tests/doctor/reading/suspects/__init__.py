@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from tests.doctor.reading.suspects import (
-    attention,
-    blocks,
-    cells,
-    ctc,
-    data,
-    loops,
-    losses,
-    models,
-    players,
-    sequences,
-    targets,
-    tokens,
-)
+from tests.doctor.reading.suspects import data, loops, losses, models, players, sequences
 
-_FILES = (data, loops, losses, models, players, sequences, cells, attention, blocks, tokens, targets, ctc)
+_FILES = (data, loops, losses, models, players, sequences)
 CASES = tuple(case for one in _FILES for case in one.CASES)

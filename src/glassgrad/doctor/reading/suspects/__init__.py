@@ -11,21 +11,7 @@ from collections.abc import Sequence
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.suspects import (
-    attention,
-    blocks,
-    cells,
-    ctc,
-    data,
-    loops,
-    losses,
-    models,
-    players,
-    sequences,
-    targets,
-    tokens,
-    windows,
-)
+from glassgrad.doctor.reading.suspects import data, loops, losses, models, players, sequences
 from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
@@ -35,13 +21,6 @@ SUSPECTS: tuple[Suspect, ...] = (
     *data.SUSPECTS,
     *models.SUSPECTS,
     *sequences.SUSPECTS,
-    *cells.SUSPECTS,
-    *attention.SUSPECTS,
-    *blocks.SUSPECTS,
-    *tokens.SUSPECTS,
-    *ctc.SUSPECTS,
-    *targets.SUSPECTS,
-    *windows.SUSPECTS,
     *players.SUSPECTS,
 )
 MOST = 2

@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequence_parts import (
+from glassgrad.doctor.reading.suspects.sequences.parts import (
     CELLS,
     Run,
     called,

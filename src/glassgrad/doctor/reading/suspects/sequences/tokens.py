@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequence_parts import (
+from glassgrad.doctor.reading.suspects.sequences.parts import (
     called,
     firsts,
     inside,

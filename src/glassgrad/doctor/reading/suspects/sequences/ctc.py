@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequence_parts import runs, says
+from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
 from glassgrad.doctor.reading.values import losses
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.attention import history, softmaxes
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequence_parts import called, extra, inside, names_in
+from glassgrad.doctor.reading.suspects.sequences.attention import history, softmaxes
+from glassgrad.doctor.reading.suspects.sequences.parts import called, extra, inside, names_in
 from glassgrad.doctor.reading.values import layer, library_name
 
 _PLACES = re.compile(r"pos|wpe|place")

@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.polarity import polarity
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequence_parts import (
+from glassgrad.doctor.reading.suspects.sequences.parts import (
     TRANSFORMERS,
     called,
     extra,

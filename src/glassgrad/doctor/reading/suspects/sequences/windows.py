@@ -27,6 +27,14 @@ def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, st
             yield program.function(node) or program.tree, node, ast.unparse(part.lower), ast.unparse(part.upper)
 
 
+def _names_a_target(statement: ast.stmt) -> bool:
+    """Tell whether a statement stores a target, by the name of what it stores, or returns or appends a pair."""
+    text = ast.unparse(statement)
+    if re.match(r"return |\w+\.append\(\(", text):
+        return True
+    return bool(re.search(r"\b[yY]\w*|[tT]arget|label", re.split(r" = |\.append", text)[0]))
+
+
 @suspects("target within its window")
 def _within(program: Program) -> Iterator[Spot]:
     """Find a window `x[a:i + 1]` with the target `x[i]`, or a gap of a step between them."""
@@ -35,9 +43,7 @@ def _within(program: Program) -> Iterator[Spot]:
             if not isinstance(node, ast.Subscript) or node is window or not isinstance(node.ctx, ast.Load):
                 continue
             index = ast.unparse(parts_of(node)[0])
-            ahead = program.function(node) is not None and re.search(
-                r"\b[yY]|[tT]arget|label", ast.unparse(program.statement(node))
-            )
+            ahead = program.function(node) is not None and _names_a_target(program.statement(node))
             if ast.unparse(node.value) != ast.unparse(window.value) or not ahead or index == lower:
                 continue
             part = parts_of(node)[0]

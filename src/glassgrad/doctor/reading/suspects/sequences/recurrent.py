@@ -214,8 +214,8 @@ def _sorted(program: Program) -> Iterator[Spot]:
         sorts = called(program, call) in {"sort", "argsort"} and "len" in ast.unparse(call)
         if function is None or not sorts or "descending=True" not in ast.unparse(call):
             continue
-        target = program.statement(call)
-        target = target.targets[0] if isinstance(target, ast.Assign) else None
+        statement = program.statement(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         order = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
         if not isinstance(order, ast.Name):
             continue

@@ -211,12 +211,12 @@ def _untrained(program: Program) -> Iterator[Spot]:
 def _grow(program: Program) -> Iterator[Spot]:
     """Find `rate = 10000 ** (i / d)` that positions are multiplied by."""
     for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.BinOp):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.BinOp | ast.Call):
             continue
-        name = ast.unparse(node.targets[0])
-        around = ast.unparse(program.function(node) or program.tree)
-        grows = re.match(r"(torch\.pow\()?10000(\.0)?(, | \*\* )\(?(torch|np|2|i)", ast.unparse(node.value))
-        if grows and re.search(rf"\* {re.escape(name)}\b", around) and not re.search(rf"/ {re.escape(name)}\b", around):
+        if not re.match(r"(torch\.pow\()?10000(\.0)?(, | \*\* )\(?(torch|np|2|i)", ast.unparse(node.value)):
+            continue
+        name, around = re.escape(ast.unparse(node.targets[0])), ast.unparse(program.function(node) or program.tree)
+        if re.search(rf"\* {name}\b", around) and not re.search(rf"/ {name}\b", around):
             yield spot(node, text=shown(node))
 
 

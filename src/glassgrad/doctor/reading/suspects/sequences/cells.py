@@ -130,6 +130,8 @@ def _same_input(program: Program) -> Iterator[Spot]:
             if re.match(r"(inp|input\w*|token\w*|dec\w*_in\w*|x_t|word|prev\w*|decoder_input)$", one)
         ]
         state = names_in(*call.args[1:]) & stored_in(loops[0])
+        if token and re.search(rf"\b{re.escape(token[0])}(\.\w+_\(|\[.*\] = )", ast.unparse(loops[0])):
+            continue  # changed in place
         if token and state and isinstance(loops[0], ast.For) and not first & stored_in(loops[0]):
             yield spot(call, text=shown(call), token=token[0])
 

@@ -452,19 +452,19 @@ def _pooled(program: Program) -> Iterator[Spot]:
         for node, axis, index in picks_of(program, around, call, names):
             if axis == 0 and index in {0, -1} and isinstance(node.slice, ast.Constant | ast.UnaryOp | ast.Tuple):
                 yield spot(node, held.call, text=shown(node))
-        for node in inside(program, around, ast.Call):
+        for pooled in inside(program, around, ast.Call):
             if (
-                isinstance(node, ast.Call)
-                and called(program, node) in {"mean", "sum", "amax"}
-                and node.lineno > call.lineno
+                isinstance(pooled, ast.Call)
+                and called(program, pooled) in {"mean", "sum", "amax"}
+                and pooled.lineno > call.lineno
             ):
-                operand = op(program, node)[1]
+                operand = op(program, pooled)[1]
                 if (
                     operand is not None
                     and ast.unparse(operand) in names
-                    and number(extra(program, node, "dim", 0)) == 0
+                    and number(extra(program, pooled, "dim", 0)) == 0
                 ):
-                    yield spot(node, held.call, text=shown(node))
+                    yield spot(pooled, held.call, text=shown(pooled))
 
 
 @suspects("first position under a causal mask")

@@ -53,7 +53,11 @@ def _turned(program: Program) -> Iterator[Spot]:
     """Find a softmax along the last axis of `k @ q.transpose(-2, -1)`."""
     for call, operand in softmaxes(program):
         for node in history(program, operand):
-            pairs = [(one.left, one.right) for one in ast.walk(node) if _is_product(one)]
+            pairs = [
+                (one.left, one.right)
+                for one in ast.walk(node)
+                if isinstance(one, ast.BinOp) and isinstance(one.op, ast.MatMult)
+            ]
             pairs += [
                 (one.args[0], one.args[1])
                 for one in ast.walk(node)
@@ -66,10 +70,6 @@ def _turned(program: Program) -> Iterator[Spot]:
                 along = number(extra(program, call, "dim", 0))
                 if (_role(left), _role(base)) == ("k", "q") and along in {-1, 2, 3}:
                     yield spot(program.statement(node), call, text=shown(node))
-
-
-def _is_product(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
 
 
 @suspects("softmax over the queries of an einsum")

@@ -115,16 +115,16 @@ def _by_example(program: Program) -> Iterator[Spot]:
         for node, axis, index in picks(program, one):
             if one.batch_first and axis == 0 and index in {-1, 0} and not _single(program, one):
                 yield spot(node, one.made, text=shown(node))
-        for node in inside(program, one.around, ast.Call) if one.batch_first and not _single(program, one) else ():
-            name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+        for pooled in inside(program, one.around, ast.Call) if one.batch_first and not _single(program, one) else ():
+            name, operand = op(program, pooled) if isinstance(pooled, ast.Call) else ("", None)
             if (
                 name in {"mean", "sum", "amax", "max"}
                 and operand is not None
-                and isinstance(node, ast.Call)
+                and isinstance(pooled, ast.Call)
                 and ast.unparse(operand) in one.outputs
-                and number(extra(program, node, "dim", 0)) == 0
+                and number(extra(program, pooled, "dim", 0)) == 0
             ):
-                yield spot(node, one.made, text=shown(node))
+                yield spot(pooled, one.made, text=shown(pooled))
 
 
 def _single(program: Program, one: Run) -> bool:
@@ -176,8 +176,8 @@ def _last_is_padding(program: Program) -> Iterator[Spot]:
         for node, axis, index in picks(program, one):
             if index == -1 and axis == (1 if one.batch_first else 0):
                 yield spot(node, text=shown(node))
-        for node in _hidden_uses(one) if not says(program, r"lengths?\b.*gather|gather\(.*len") else ():
-            outer = program.parents.get(node)
+        for state in _hidden_uses(one) if not says(program, r"lengths?\b.*gather|gather\(.*len") else ():
+            outer = program.parents.get(state)
             if isinstance(outer, ast.Subscript) and constant(outer.slice) == -1 and says(program, r"pad_sequence\("):
                 yield spot(outer, text=shown(outer))
 

@@ -85,7 +85,7 @@ def _own_target(program: Program) -> Iterator[Spot]:
         plain = isinstance(pair.elts[0], ast.Name | ast.Subscript)
         same = plain and ast.unparse(pair.elts[0]) == ast.unparse(pair.elts[1])
         if same and re.search(r"getitem|batch|chunk|pair|window|sequence", function.name):
-            yield spot(node, text=shown(node))
+            yield spot(pair, text=shown(node))
 
 
 @suspects("targets two steps ahead")

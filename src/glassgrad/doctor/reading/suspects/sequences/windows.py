@@ -1,0 +1,187 @@
+"""Suspects about windows of time series: their targets, their split, shifts of frames, causal convolutions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import Program, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.sequences.parts import called, inside, parts_of, says
+
+
+def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, str]]:
+    """Yield the slices `x[a:b]` with a variable in both bounds: the function, the slice and its bounds."""
+    for node in program.nodes:
+        part = parts_of(node)[0] if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) else None
+        if isinstance(program.parents.get(node), ast.Subscript):
+            continue  # an index such as `x[order[i : i + n]]`
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(part, ast.Slice)
+            and part.lower is not None
+            and part.upper is not None
+        ) and any(isinstance(one, ast.Name) for one in ast.walk(part.lower)):
+            yield program.function(node) or program.tree, node, ast.unparse(part.lower), ast.unparse(part.upper)
+
+
+def _names_a_target(statement: ast.stmt) -> bool:
+    """Tell whether a statement stores a target, by the name of what it stores, or returns or appends a pair."""
+    text = ast.unparse(statement)
+    if re.match(r"return |\w+\.append\(\(", text):
+        return True
+    return bool(re.search(r"\b[yY]\w*|[tT]arget|label", re.split(r" = |\.append", text)[0]))
+
+
+@suspects("target within its window")
+def _within(program: Program) -> Iterator[Spot]:
+    """Find a window `x[a:i + 1]` with the target `x[i]`, or a gap of a step between them."""
+    for around, window, lower, upper in _windows(program):
+        for node in inside(program, around, ast.Subscript):
+            if not isinstance(node, ast.Subscript) or node is window or not isinstance(node.ctx, ast.Load):
+                continue
+            index = ast.unparse(parts_of(node)[0])
+            ahead = program.function(node) is not None and _names_a_target(program.statement(node))
+            if ast.unparse(node.value) != ast.unparse(window.value) or not ahead or index == lower:
+                continue
+            part = parts_of(node)[0]
+            start = ast.unparse(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
+            if (
+                upper == f"{index} + 1"
+                or start in {f"{upper} - 1", f"{upper} + 1"}
+                or (upper != lower and index == f"{upper} + 1")
+            ):
+                yield spot(node, window, text=shown(node), window=shown(window))
+
+
+@suspects("target equal to its window")
+def _equal(program: Program) -> Iterator[Spot]:
+    """Find inputs and targets that are the same slice."""
+    found = list(_windows(program))
+    for around, first, lower, upper in found:
+        for other_around, second, *bounds in found:
+            same = around is other_around and first is not second and [lower, upper] == bounds
+            if not same or ast.unparse(first.value) != ast.unparse(second.value) or first.lineno >= second.lineno:
+                continue
+            names = [
+                ast.unparse(getattr(program.statement(one), "targets", [ast.Pass()])[0]) for one in (first, second)
+            ]
+            if re.search(r"^x|inp|src|ids|seq", names[0]) and re.search(r"^y|targ|label|tgt|next", names[1]):
+                yield spot(second, first, text=shown(second))
+
+
+@suspects("example that is its own target")
+def _own_target(program: Program) -> Iterator[Spot]:
+    """Find `return chunk, chunk` of a data set of tokens that nothing shifts."""
+    if not says(program, r"CrossEntropy|cross_entropy") or says(program, r":-1\]|\[1:\]|1:\]|:, 1:|roll\(|[mM]ask"):
+        return
+    for node in program.nodes:
+        pair = node.value if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) else None
+        function = program.function(node) if pair is not None else None
+        if pair is None or len(pair.elts) != 2 or function is None:
+            continue
+        plain = isinstance(pair.elts[0], ast.Name | ast.Subscript)
+        same = plain and ast.unparse(pair.elts[0]) == ast.unparse(pair.elts[1])
+        if same and re.search(r"getitem|batch|chunk|pair|window|sequence", function.name):
+            yield spot(pair, text=shown(node))
+
+
+@suspects("targets two steps ahead")
+def _two_ahead(program: Program) -> Iterator[Spot]:
+    """Find inputs `x[i:i + n]` with targets `x[i + 2:i + n + 2]`."""
+    found = list(_windows(program))
+    for around, first, lower, upper in found:
+        for other, second, start, _ in found:
+            far = re.fullmatch(rf"{re.escape(lower)} \+ ([2-9])", start)
+            same = around is other and ast.unparse(first.value) == ast.unparse(second.value)
+            if (
+                far
+                and same
+                and start != upper
+                and re.search(r"\b[yY]|[tT]arg|label", ast.unparse(program.statement(second)))
+            ):
+                yield spot(second, first, text=shown(second))
+
+
+@suspects("overlapping windows split at random")
+def _split(program: Program) -> Iterator[Spot]:
+    """Find a random split in a script that cuts overlapping windows of a series."""
+    slides = says(
+        program, r"\.unfold\(|sliding_window_view\(|\[(i|t|k|s|start|idx|j):\1 \+ \w+[\],]|\[(i|t|k) - \w+:(i|t|k)[\],]"
+    )
+    words = says(program, r"(?i)window|series|look_?back|horizon|forecast|lag\b|seq_len|n_steps|history")
+    if not slides or not words or says(program, r"Embedding\("):
+        return
+    for call in program.calls:
+        name = called(program, call)
+        keys = {one.arg: ast.unparse(one.value) for one in call.keywords}
+        if name == "random_split" or (
+            name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
+        ):
+            yield spot(call, text=shown(call))
+        target = ast.unparse(program.statement(call))
+        if name in {"randperm", "permutation"} and not program.loops(call) and not call.keywords:
+            base = re.match(r"(\w+) = ", target)
+            cuts = base and re.search(
+                rf"(test|val|train)\w*\b.*= .*\b{base[1]}\[(:\w|\w+:|-)", ast.unparse(program.tree)
+            )
+            if cuts:
+                yield spot(call, text=shown(call))
+
+
+@suspects("shifted against the time")
+def _frames(program: Program) -> Iterator[Spot]:
+    """Find `frame["target"] = x.shift(1)` and `frame["lag"] = x.shift(-1)` of pandas."""
+    for call in program.calls_of(".shift"):
+        by = (
+            number(call.args[0])
+            if call.args
+            else next((number(one.value) for one in call.keywords if one.arg == "periods"), 1.0)
+        )
+        statement = program.statement(call)
+        name = ast.unparse(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
+        ahead = re.search(r"target|label|next|future|\by\b|'y'", name)
+        behind = re.search(r"lag|prev|past|last|before", name)
+        plain = ast.unparse(statement).count("shift(") == 1 and not re.search(
+            r" [-/<>] |pct_change|diff", ast.unparse(statement)
+        )
+        if plain and by is not None and ((ahead and by > 0) or (behind and not ahead and by < 0)):
+            yield spot(statement, text=shown(statement))
+
+
+@suspects("causal convolution that sees ahead")
+def _ahead(program: Program) -> Iterator[Spot]:
+    """Find a causal convolution padded on the right, or on both sides without a cut."""
+    for owner in program.modules():
+        text = ast.unparse(owner.node)
+        if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", text):
+            continue
+        for call in ast.walk(owner.node):
+            if (
+                isinstance(call, ast.Subscript)
+                and "homp" in owner.node.name
+                and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", ast.unparse(call))
+            ):
+                yield spot(call, text=shown(call))
+            if not isinstance(call, ast.Call):
+                continue
+            sides = (
+                call.args[1].elts
+                if called(program, call) == "pad" and len(call.args) > 1 and isinstance(call.args[1], ast.Tuple)
+                else []
+            )
+            if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
+                yield spot(call, text=shown(call))
+            keys = {one.arg for one in call.keywords}
+            conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in text
+            if (
+                conv
+                and not re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", text)
+                and "padding=0" not in ast.unparse(call)
+            ):
+                yield spot(call, text=shown(call))
+
+
+SUSPECTS = suspects_of(globals())

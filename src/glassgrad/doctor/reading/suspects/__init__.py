@@ -11,7 +11,16 @@ from collections.abc import Sequence
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.suspects import data, loops, losses, models, players, sequences
+from glassgrad.doctor.reading.suspects import (
+    data,
+    loops,
+    losses,
+    models,
+    players,
+    players_more,
+    players_policies,
+    sequences,
+)
 from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
@@ -22,6 +31,8 @@ SUSPECTS: tuple[Suspect, ...] = (
     *models.SUSPECTS,
     *sequences.SUSPECTS,
     *players.SUSPECTS,
+    *players_policies.SUSPECTS,
+    *players_more.SUSPECTS,
 )
 MOST = 2
 STRONG = 7

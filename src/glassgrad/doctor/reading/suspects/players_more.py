@@ -1,0 +1,488 @@
+"""Suspects about generative models: adversaries, autoencoders with a latent code, codebooks, diffusion, energies."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import Program, argument, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.algebra import (
+    around,
+    bare,
+    factors,
+    function_name,
+    held,
+    mentions_any,
+    named_values,
+    operand,
+    signed,
+    text,
+    word,
+    words_in,
+)
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.values import losses
+
+_JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
+_MAKER = re.compile(r"^(net_?)?g(en|en\w*|_net|_[ab]{1,2})?$|generator", re.IGNORECASE)
+_MAKER_LOSS = re.compile(
+    r"(^|_)(g|gen|generator)_?(\w*_)?loss|loss_?(g|gen\w*)(_|$)|err_?g$|g_?err|adv\w*_loss", re.IGNORECASE
+)
+_JUDGE_LOSS = re.compile(
+    r"(^|_)(d|disc\w*|critic)_?(\w*_)?loss|loss_?(d|disc\w*|critic)(_|$)|err_?d(_|$)", re.IGNORECASE
+)
+_FAKE = re.compile(r"fake|gen(erated)?(_|s|$)|synth|x_hat|recon", re.IGNORECASE)
+_LOGVAR = re.compile(r"log_?(var|v|sigma_?2|sigma_?sq)\w*$|lv$", re.IGNORECASE)
+_STD = re.compile(r"^(std|sigma|stddev|scale)\w*$", re.IGNORECASE)
+_MEAN = re.compile(r"^(z_)?(mu|mean|m|loc)(_\w+)?$", re.IGNORECASE)
+_NOISE = re.compile(r"^(eps|epsilon|noise|e|z|n)\w*$", re.IGNORECASE)
+
+
+# --- adversaries ---
+
+
+def _judged(program: Program, node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls of a discriminator in an expression and in what its variables stand for."""
+    for one in ast.walk(node):
+        inner = held(program, one) if isinstance(one, ast.Name) else one
+        for call in ast.walk(inner) if inner is not one else [inner]:
+            if isinstance(call, ast.Call) and call.args and _JUDGE.search(function_name(program, call)):
+                yield call
+
+
+def _is_game(program: Program) -> bool:
+    """Tell whether the script calls a generator and a discriminator."""
+    called = {function_name(program, one) for one in program.calls}
+    return any(map(_JUDGE.search, called)) and (any(map(_MAKER.search, called)) or mentions_any(program, _FAKE))
+
+
+def _detached(program: Program, node: ast.expr) -> bool:
+    inner = held(program, node)
+    return ".detach()" in text(node) + text(inner) or ".data" in text(node)
+
+
+@suspects("fakes cut off from their generator")
+def _cut(program: Program) -> Iterator[Spot]:
+    """Find `D(fake.detach())` in the loss of a generator."""
+    for name, value, _ in named_values(program):
+        if _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name):
+            for call in _judged(program, value):
+                if "detach()" in text(call.args[0]):
+                    yield spot(call, text=shown(call))
+
+
+@suspects("fakes not cut off from their generator")
+def _uncut(program: Program) -> Iterator[Spot]:
+    """Find `D(fake)` in the loss of a discriminator with fakes that carry gradients."""
+    if not _is_game(program):
+        return
+    for name, value, statement in named_values(program):
+        if not _JUDGE_LOSS.search(name) or _MAKER_LOSS.search(name):
+            continue
+        for call in _judged(program, value):
+            given = call.args[0]
+            guarded = any(
+                isinstance(one, ast.With) and "no_grad" in text(one.items[0]) for one in program.outward(call)
+            )
+            made = held(program, given)
+            no_graph = isinstance(given, ast.Name) and "no_grad" in around(program, statement)
+            mine = isinstance(made, ast.Call) and _MAKER.search(function_name(program, made))
+            if mine and not guarded and not no_graph and not _detached(program, given):
+                yield spot(call, text=shown(call))
+
+
+@suspects("label of the other side")
+def _labels(program: Program) -> Iterator[Spot]:
+    """Find a generator's loss with the label of fakes, and a discriminator's with labels exchanged."""
+    for name, value, _ in named_values(program):
+        maker = _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name)
+        if not maker and not _JUDGE_LOSS.search(name):
+            continue
+        for call in ast.walk(value):
+            if not isinstance(call, ast.Call) or len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
+                continue
+            answer, label = text(call.args[0]), f"{text(call.args[1])} {text(held(program, call.args[1]))}"
+            zero, one = re.search(r"zeros|fake|\b0\.?0?\b", label), re.search(r"ones|real|valid|true\b", label)
+            if bool(zero) == bool(one) or not re.search(r"criterion|loss|bce|mse|adv", text(call.func), re.IGNORECASE):
+                continue
+            fake = _FAKE.search(answer) and not re.search(r"real", answer)
+            real = re.search(r"real", answer) and not _FAKE.search(answer)
+            if (maker and zero and fake) or (not maker and ((real and zero) or (fake and one))):
+                yield spot(call, text=shown(call))
+
+
+@suspects("sign of the critic")
+def _critic(program: Program) -> Iterator[Spot]:
+    """Find critic losses real - fake, hinge losses with exchanged signs, and a generator that lowers its score."""
+    for name, value, _ in named_values(program):
+        if _JUDGE_LOSS.search(name):
+            yield from _hinges(program, value)
+            terms = signed(program, value)
+            sides = {side: {sign for sign, part in terms if _side(program, part) == side} for side in ("real", "fake")}
+            bare_terms = not re.search(r"relu|log|bce|criterion|loss_fn|softplus|crit\(", text(value), re.IGNORECASE)
+            if sides == {"real": {1}, "fake": {-1}} and bare_terms:
+                yield spot(value, text=shown(value))
+        elif _MAKER_LOSS.search(name) and mentions_any(program, re.compile("critic|wass|wgan", re.IGNORECASE)):
+            terms = signed(program, value)
+            scored = len(terms) == 1 and terms[0][0] > 0 and value is not bare(program, value)
+            part = held(program, bare(program, terms[0][1]))
+            if scored and isinstance(part, ast.Call) and _JUDGE.search(function_name(program, part)):
+                yield spot(value, text=shown(value))
+
+
+def _side(program: Program, node: ast.expr) -> str:
+    said = f"{text(node)} {text(held(program, bare(program, node)))}"
+    fake, real = bool(_FAKE.search(said)), bool(re.search(r"real", said))
+    return ("fake" if fake else "real") if fake != real and "penalty" not in said else ""
+
+
+def _hinges(program: Program, value: ast.expr) -> Iterator[Spot]:
+    for call in ast.walk(value):
+        given = (
+            operand(program, call) if isinstance(call, ast.Call) and function_name(program, call) == "relu" else None
+        )
+        if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add | ast.Sub) and number(given.left) == 1:
+            side = _side(program, given.right)
+            if side == ("real" if isinstance(given.op, ast.Add) else "fake"):
+                yield spot(given, text=shown(given))
+
+
+@suspects("penalty of the wrong norm")
+def _penalty(program: Program) -> Iterator[Spot]:
+    """Find a penalty on gradients with one norm for the batch, or one that is subtracted from the loss."""
+    for call in program.calls:
+        given = operand(program, call)
+        if function_name(program, call) != "norm" or given is None or "grad" not in word(program, given):
+            continue
+        inside = around(program, call)
+        source = text(held(program, given))
+        place = 1 if given is not (call.args[0] if call.args else None) else 2
+        alone = argument(call, "dim", place) is None and "clip" not in inside and "autograd.grad" in inside
+        if alone and "penalty" in inside and ".grad" not in text(given) and "norm(" not in source:
+            yield spot(call, text=shown(call))
+    for name, value, _ in named_values(program):
+        for sign, part in signed(program, value) if _JUDGE_LOSS.search(name) else ():
+            if sign < 0 and re.search(r"gradient_penalty|(^|\W)gp(\W|$)|grad_pen", text(part)):
+                yield spot(value, text=shown(value))
+
+
+@suspects("step of the other player")
+def _other(program: Program) -> Iterator[Spot]:
+    """Find `g_loss.backward()` followed by the step of the discriminator's optimizer, and optimizers of the other model."""
+    if not _is_game(program):
+        return
+    for call in program.calls_of(".backward"):
+        statement = program.statement(call)
+        body = [one for one in getattr(program.parents.get(statement), "body", ())]
+        behind = body[body.index(statement) + 1 :] if statement in body else []
+        step = next((one for one in behind if ".step(" in text(one)), None)
+        lost, stepped = text(operand(program, call)), text(step).partition(".step")[0] if step is not None else ""
+        for mine, other in (
+            (_MAKER_LOSS, r"(^|_|\.)d(_|$)|opt\w*_?d(_|$|isc)|disc"),
+            (_JUDGE_LOSS, r"(^|_|\.)g(_|$)|opt\w*_?g(_|$|en)|gen"),
+        ):
+            if mine.search(lost) and step is not None and re.search(other, stepped, re.IGNORECASE):
+                yield spot(step, text=shown(step), what=f"follows the backward pass of {lost}")
+    for name, value, statement in named_values(program):
+        owners = [
+            text(operand(program, one))
+            for one in ast.walk(value)
+            if function_name(program, one) == "parameters" and isinstance(one, ast.Call)
+        ]
+        if re.search(r"opt", name) and len(owners) == 1:
+            owner = owners[0].rpartition(".")[2]
+            for_maker, for_judge = (
+                re.search(r"(^|_)(g|gen\w*)(_|$)|opt\w*G$", name),
+                re.search(r"(^|_)(d|disc\w*)(_|$)|opt\w*D$", name),
+            )
+            if (for_maker and _JUDGE.search(owner)) or (for_judge and _MAKER.search(owner)):
+                yield spot(statement, text=shown(value), what=f"gives {name} the other model")
+
+
+@suspects("noise drawn once")
+def _noise(program: Program) -> Iterator[Spot]:
+    """Find a generator, a latent code or a noised input that gets the same noise in each training step."""
+    for call in program.calls:
+        loops = program.loops(call)
+        if not loops or ".backward()" not in text(loops[0]) or not _MAKER.search(function_name(program, call)):
+            continue
+        for given in call.args[:1]:
+            bound = program.bound(given) if isinstance(given, ast.Name) else None
+            drawn = bound is not None and function_name(program, bound.value or given) in {"randn", "rand", "normal"}
+            known = drawn and bound is not None and not program.loops(bound.statement)
+            shows = re.search(r"no_grad|save|plot|fixed|eval", text(program.statement(call))) or any(
+                isinstance(one, ast.With) for one in program.outward(call)
+            )
+            if known and not shows and program.scope(call) is program.scope(bound.statement if bound else call):
+                yield spot(call, text=shown(call))
+
+
+@suspects("cycle compared with the other domain")
+def _cycle(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        names = [word(program, one) for one in call.args[:2]]
+        if len(names) == 2 and re.search(r"^(rec|cyc|recov|recon)\w*_([ab])$", names[0], re.IGNORECASE):
+            if re.search(r"^real_([ab])$", names[1], re.IGNORECASE) and names[0][-1].lower() != names[1][-1].lower():
+                yield spot(call, text=shown(call))
+
+
+# --- latent codes ---
+
+
+@suspects("latent code of the wrong noise")
+def _code(program: Program) -> Iterator[Spot]:
+    """Find `mu + eps * logvar`, `mu * eps + std`, uniform noise, and one sample for the whole batch."""
+    for _, value, _ in named_values(program):
+        found = signed(program, value)
+        if len(found) != 2:
+            continue
+        for mean, noised in ((found[0][1], found[1][1]), (found[1][1], found[0][1])):
+            parts = factors(noised)
+            names = [word(program, one) for one in parts]
+            if len(parts) != 2 or not _MEAN.search(word(program, mean)):
+                continue
+            plain = [one for one in parts if _LOGVAR.search(word(program, one)) and not isinstance(one, ast.Call)]
+            uniform = [one for one in parts if re.match(r"rand(_like)?$", function_name(program, held(program, one)))]
+            variance = [one for one in parts if re.search(r"^var(iance)?$", word(program, one))]
+            noisy = any(map(_NOISE.search, names)) or any("rand" in text(held(program, one)) for one in parts)
+            if noisy and (plain or uniform or variance):
+                wrong = (plain or variance or uniform)[0]
+                at = held(program, wrong) if uniform and wrong is uniform[0] else value
+                yield spot(
+                    at,
+                    text=shown(at),
+                    what="uniform noise has no negative numbers"
+                    if uniform
+                    else "the factor of the noise is a deviation",
+                )
+
+
+@suspects("divergence of another formula")
+def _divergence(program: Program) -> Iterator[Spot]:
+    """Find a divergence whose terms 1 + logvar - mu**2 - exp(logvar) have other signs or powers."""
+    for node in program.nodes:
+        if (
+            not isinstance(node, ast.BinOp)
+            or isinstance(program.parents.get(node), ast.BinOp)
+            or not re.search(r"exp|log", text(node))
+        ):
+            continue
+        terms = signed(program, node)
+        if len(terms) not in {3, 4}:
+            continue
+        kinds = {_kind(program, part): sign for sign, part in terms}
+        if {"log", "exp"} <= set(kinds) and ({"square", "mean"} & set(kinds)):
+            base = kinds["log"]
+            wrong = kinds["exp"] == base or kinds.get("square", -base) == base or kinds.get("one", base) != base
+            if wrong or "mean" in kinds:
+                yield spot(node, text=shown(node))
+
+
+def _kind(program: Program, node: ast.expr) -> str:
+    """Return which term of the divergence an expression is."""
+    if number(node) == 1:
+        return "one"
+    said = text(node)
+    named = words_in(node)
+    if isinstance(node, ast.Call) and function_name(program, node) == "exp":
+        return "exp" if any(map(_LOGVAR.search, named)) else ""
+    squared = re.search(r"\*\* ?2|pow\(|square", said)
+    if squared and any(map(_MEAN.search, named)):
+        return "square"
+    if any(map(_LOGVAR.search, named)):
+        return "log"
+    return "mean" if _MEAN.search(word(program, node)) and not squared else ""
+
+
+@suspects("one layer for mean and deviation")
+def _heads(program: Program) -> Iterator[Spot]:
+    """Find `mu = self.fc(h)` and `logvar = self.fc(h)`, an activation that bounds them, and a decoder of the mean."""
+    values = [(name, value, place) for name, value, place in named_values(program) if isinstance(value, ast.Call)]
+    means = {text(value): place for name, value, place in values if _MEAN.search(name) and value.args}
+    for name, value, place in values:
+        spread = _LOGVAR.search(name) or _STD.search(name)
+        if spread and text(value) in means and program.function(place) is program.function(means[text(value)]):
+            yield spot(place, text=shown(value), what="is mean and deviation at once")
+        outer = function_name(program, value)
+        if outer in {"relu", "sigmoid"} and (
+            _LOGVAR.search(name) or (outer == "relu" and re.match(r"mu$|mean$|z_mean", name))
+        ):
+            if mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE)):
+                yield spot(place, text=shown(value), what="has no negative numbers")
+
+
+@suspects("straight-through estimate")
+def _straight(program: Program) -> Iterator[Spot]:
+    """Find `q + (z - q).detach()`, and codebook losses that detach the same side twice or none."""
+    code = re.compile(r"^(z_?q\w*|quant\w*|q|codes?|embed\w*|e)$")
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Call):
+            inner = operand(program, node.right) if function_name(program, node.right) == "detach" else None
+            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) and text(inner.right) == text(node.left):
+                if code.search(word(program, node.left)) and mentions_any(
+                    program, re.compile("codebook|quanti|commit|vq", re.IGNORECASE)
+                ):
+                    yield spot(node, text=shown(node), what="passes the gradient to the code and not to the encoder")
+    pairs = [one for one in losses(program) if one.kind == "mse_loss" and one.target is not None]
+    if not mentions_any(program, re.compile("codebook|commit|vector_?quanti|vq", re.IGNORECASE)):
+        return
+    cut = [
+        (
+            one,
+            {word(program, side) for side in (one.input, one.target) if side is not None and "detach" in text(side)},
+            {word(program, one.input), word(program, one.target)},
+        )
+        for one in pairs
+    ]
+    for at, (one, sides, both) in enumerate(cut):
+        same = [other for other, mine, names in cut[:at] if mine == sides and names == both and len(sides) == 1]
+        if same:
+            yield spot(
+                one.call,
+                text=shown(one.call),
+                what="detaches the same side as the other loss, so one of code and encoder is never trained",
+            )
+
+
+@suspects("farthest instead of nearest")
+def _farthest(program: Program) -> Iterator[Spot]:
+    """Find argmax of distances, argmin of similarities, and topk of distances that keeps the largest."""
+    for call in program.calls:
+        name, given = function_name(program, call), operand(program, call)
+        if given is None or isinstance(given, ast.List | ast.Tuple):
+            continue
+        said = word(program, given)
+        far = re.search(r"(^|_)(dists?|distances?|dist_\w+|d2)(_|$)", said, re.IGNORECASE)
+        near = re.search(r"(^|_)(sims?|similarit\w+|cos\w*)(_|$)", said, re.IGNORECASE)
+        largest = argument(call, "largest", 2)
+        hard = re.search(r"hard|pos|far|margin", text(program.statement(call)))
+        if (far and name == "argmax" and not hard) or (
+            near and name == "argmin" and "neg" not in text(program.statement(call))
+        ):
+            yield spot(call, text=shown(call))
+        elif far and name == "topk" and largest is None and not hard:
+            yield spot(call, text=shown(call))
+
+
+# --- diffusion ---
+
+
+@suspects("noise that nobody added")
+def _fresh(program: Program) -> Iterator[Spot]:
+    """Find a loss against new noise or against the noised input, where the model predicts the noise in it."""
+    if not mentions_any(
+        program, re.compile(r"alpha_?(bar|s?_?cum)|beta_?s|diffusion|noise_?sched|timestep|sqrt_one", re.IGNORECASE)
+    ):
+        return
+    for one in losses(program):
+        if one.kind not in {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"} or one.target is None:
+            continue
+        target = one.target
+        fresh = function_name(program, target) in {"randn_like", "randn"}
+        noised = (
+            re.search(r"^(x_?t|x_?noisy|noisy\w*|noised\w*|xt|z_?t)$", word(program, target))
+            and word(program, one.input) != ""
+        )
+        if fresh or noised:
+            yield spot(one.call, text=shown(one.call))
+
+
+@suspects("schedule of the noise")
+def _schedule(program: Program) -> Iterator[Spot]:
+    """Find a product over the betas, a sum of alphas, and noise levels that begin with 1."""
+    for call in program.calls:
+        name, given = function_name(program, call), operand(program, call)
+        said = word(program, given)
+        if (name == "cumprod" and re.search(r"^(self_)?betas?$", said)) or (
+            name == "cumsum" and re.search(r"^alphas?$", said)
+        ):
+            yield spot(call, text=shown(call))
+    for node in program.nodes:
+        if (
+            not isinstance(node, ast.For)
+            or not isinstance(node.iter, ast.Call)
+            or function_name(program, node.iter) not in {"range", "trange"}
+        ):
+            continue
+        function = program.function(node)
+        samples = function is not None and re.search(r"sample|generat|denoise|p_sample_loop", function.name)
+        rising = "-1" not in text(node.iter) and "revers" not in text(node)
+        updates = re.search(r"alpha|beta|sigma", text(node)) and re.search(r"randn|noise", text(node))
+        index = text(node.target)
+        turned = re.search(rf"- {index}\b|- 1 - {index}\b", text(node))
+        if (
+            samples
+            and rising
+            and updates
+            and not turned
+            and "backward" not in text(node)
+            and f"[{index}]" in text(node)
+        ):
+            yield spot(node, text=f"for {shown(node.target)} in {shown(node.iter)}")
+
+
+@suspects("velocity turned round")
+def _velocity(program: Program) -> Iterator[Spot]:
+    """Find a flow along (1 - t) * a + t * b whose target is a - b."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        ends: dict[bool, str] = {}
+        for side in (node.left, node.right):
+            parts = [bare(program, one) for one in factors(side)]
+            rest = [
+                text(one) for one in parts if not isinstance(one, ast.BinOp) and not re.match(r"t\w*$|time", text(one))
+            ]
+            if len(parts) == 2 and len(rest) == 1:
+                ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
+        if set(ends) == {True, False}:
+            place = program.function(node) or program.tree
+            for one in ast.walk(place):
+                if (
+                    isinstance(one, ast.BinOp)
+                    and isinstance(one.op, ast.Sub)
+                    and (text(one.left), text(one.right)) == (ends[True], ends[False])
+                ):
+                    yield spot(one, text=shown(one))
+
+
+@suspects("guidance that falls short")
+def _guidance(program: Program) -> Iterator[Spot]:
+    """Find classifier-free guidance with the two predictions exchanged."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            left, right = word(program, node.left), word(program, node.right)
+            free = re.compile(r"uncond|_u$|null|empty")
+            if (
+                free.search(left)
+                and re.search(r"cond|_c$|text", right)
+                and not free.search(right)
+                and "loss" not in left
+            ):
+                yield spot(node, text=shown(node))
+
+
+@suspects("energies with exchanged signs")
+def _energies(program: Program) -> Iterator[Spot]:
+    """Find `energy(fake) - energy(real)` as a loss, and Langevin steps uphill."""
+    energy = re.compile(r"energ|(^|_)(e|ebm)(_|$)", re.IGNORECASE)
+    for name, value, _ in named_values(program):
+        terms = signed(program, value)
+        sides = {_side(program, part) or _drawn(part): sign for sign, part in terms if energy.search(text(part))}
+        if (
+            "loss" in name
+            and sides.get("fake") == 1
+            and sides.get("real") == -1
+            and mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE))
+        ):
+            yield spot(value, text=shown(value))
+
+
+def _drawn(node: ast.expr) -> str:
+    said = text(node)
+    return "fake" if re.search(r"neg|sampl", said) else "real" if re.search(r"pos|data|\bx\b", said) else ""
+
+
+SUSPECTS = suspects_of(globals())

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
-from glassgrad.doctor.reading.program import Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.algebra import (
     around,
@@ -18,13 +18,11 @@ from glassgrad.doctor.reading.suspects.algebra import (
     mentions_any,
     named_values,
     operand,
-    signed,
     text,
     word,
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.values import end, loss
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
 _REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)

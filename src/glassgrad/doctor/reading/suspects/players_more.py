@@ -89,8 +89,16 @@ def _uncut(program: Program) -> Iterator[Spot]:
             made = held(program, given)
             no_graph = isinstance(given, ast.Name) and "no_grad" in around(program, statement)
             mine = isinstance(made, ast.Call) and _MAKER.search(function_name(program, made))
-            if mine and not guarded and not no_graph and not _detached(program, given):
+            if mine and not guarded and not no_graph and not _detached(program, given) and not _cleared(program, call):
                 yield spot(call, text=shown(call))
+
+
+def _cleared(program: Program, judged: ast.Call) -> bool:
+    """Tell whether gradients are cleared between the discriminator's pass and that of the generator."""
+    passes = [one.lineno for one in program.calls_of(".backward") if one.lineno > judged.lineno]
+    clears = [one.lineno for one in program.calls if re.search(r"zero_grad|reset_grad", function_name(program, one))]
+    behind = [one for one in passes[:1] for line in clears if one <= line]
+    return bool(behind) or len(passes) < 2
 
 
 @suspects("label of the other side")
@@ -122,14 +130,31 @@ def _critic(program: Program) -> Iterator[Spot]:
             terms = signed(program, value)
             sides = {side: {sign for sign, part in terms if _side(program, part) == side} for side in ("real", "fake")}
             bare_terms = not re.search(r"relu|log|bce|criterion|loss_fn|softplus|crit\(", text(value), re.IGNORECASE)
-            if sides == {"real": {1}, "fake": {-1}} and bare_terms:
+            if sides == {"real": {1}, "fake": {-1}} and bare_terms and not _score_falls(program, value):
                 yield spot(value, text=shown(value))
         elif _MAKER_LOSS.search(name) and mentions_any(program, re.compile("critic|wass|wgan", re.IGNORECASE)):
             terms = signed(program, value)
             scored = len(terms) == 1 and terms[0][0] > 0 and value is not bare(program, value)
             part = held(program, bare(program, terms[0][1]))
-            if scored and isinstance(part, ast.Call) and _JUDGE.search(function_name(program, part)):
+            raised = any(
+                _JUDGE_LOSS.search(one) and _orientation(program, it) == 1 for one, it, _ in named_values(program)
+            )
+            if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(function_name(program, part)):
                 yield spot(value, text=shown(value))
+
+
+def _orientation(program: Program, value: ast.expr) -> int:
+    """Return the sign of the score of real examples in a loss of the critic; 0 if it is unknown."""
+    found = {sign for sign, part in signed(program, value) if _side(program, part) == "real"}
+    return found.pop() if len(found) == 1 else 0
+
+
+def _score_falls(program: Program, value: ast.expr) -> bool:
+    """Tell whether the generator lowers its score, or a factor scales a term: then the critic may do as it does."""
+    if any(isinstance(part, ast.BinOp) for _, part in signed(program, value) if _side(program, part)):
+        return True
+    makers = [signed(program, it) for one, it, _ in named_values(program) if _MAKER_LOSS.search(one)]
+    return any(len(it) == 1 and it[0][0] > 0 and _side(program, it[0][1]) == "fake" for it in makers)
 
 
 def _side(program: Program, node: ast.expr) -> str:
@@ -175,7 +200,7 @@ def _other(program: Program) -> Iterator[Spot]:
         return
     for call in program.calls_of(".backward"):
         statement = program.statement(call)
-        body = [one for one in getattr(program.parents.get(statement), "body", ())]
+        body = list(getattr(program.parents.get(statement), "body", ()))
         behind = body[body.index(statement) + 1 :] if statement in body else []
         step = next((one for one in behind if ".step(" in text(one)), None)
         lost, stepped = text(operand(program, call)), text(step).partition(".step")[0] if step is not None else ""
@@ -302,15 +327,16 @@ def _heads(program: Program) -> Iterator[Spot]:
     values = [(name, value, place) for name, value, place in named_values(program) if isinstance(value, ast.Call)]
     means = {text(value): place for name, value, place in values if _MEAN.search(name) and value.args}
     for name, value, place in values:
-        spread = _LOGVAR.search(name) or _STD.search(name)
+        spread = (_LOGVAR.search(name) or _STD.search(name)) and not program.names.full(value.func)
         if spread and text(value) in means and program.function(place) is program.function(means[text(value)]):
             yield spot(place, text=shown(value), what="is mean and deviation at once")
         outer = function_name(program, value)
-        if outer in {"relu", "sigmoid"} and (
-            _LOGVAR.search(name) or (outer == "relu" and re.match(r"mu$|mean$|z_mean", name))
+        if (
+            outer in {"relu", "sigmoid"}
+            and (_LOGVAR.search(name) or (outer == "relu" and re.match(r"mu$|mean$|z_mean", name)))
+            and mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE))
         ):
-            if mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE)):
-                yield spot(place, text=shown(value), what="has no negative numbers")
+            yield spot(place, text=shown(value), what="has no negative numbers")
 
 
 @suspects("straight-through estimate")
@@ -358,11 +384,11 @@ def _farthest(program: Program) -> Iterator[Spot]:
         near = re.search(r"(^|_)(sims?|similarit\w+|cos\w*)(_|$)", said, re.IGNORECASE)
         largest = argument(call, "largest", 2)
         hard = re.search(r"hard|pos|far|margin", text(program.statement(call)))
-        if (far and name == "argmax" and not hard) or (
-            near and name == "argmin" and "neg" not in text(program.statement(call))
+        if (
+            (far and name == "argmax" and not hard)
+            or (near and name == "argmin" and "neg" not in text(program.statement(call)))
+            or (far and name == "topk" and largest is None and not hard)
         ):
-            yield spot(call, text=shown(call))
-        elif far and name == "topk" and largest is None and not hard:
             yield spot(call, text=shown(call))
 
 

@@ -51,8 +51,7 @@ def _distribution(program: Program) -> Iterator[Spot]:
                 made = end(program, given) if given is not None else None
                 said = word(program, given)
                 if given is not None and (
-                    re.search(pattern, said, re.IGNORECASE)
-                    and "log_prob" not in said
+                    (re.search(pattern, said, re.IGNORECASE) and "log_prob" not in said)
                     or (made is not None and made.op in ops)
                 ):
                     yield spot(call, text=shown(call))
@@ -290,9 +289,8 @@ def _rewarded(program: Program) -> Iterator[Spot]:
                 likely
                 and len(names) == 2
                 and any(re.search(r"^(b_|batch_)?(r|rews?|rewards?)(_batch|_t|_b)?$", one) for one in names)
-            ):
-                if not _replaced(program, node):
-                    yield spot(node, text=shown(node))
+            ) and not _replaced(program, node):
+                yield spot(node, text=shown(node))
 
 
 def _replaced(program: Program, node: ast.BinOp) -> bool:

@@ -18,6 +18,7 @@ from glassgrad.doctor.reading.suspects import (
     models,
     players,
     players_more,
+    players_noise,
     players_pairs,
     players_policies,
     sequences,
@@ -34,6 +35,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     *players.SUSPECTS,
     *players_policies.SUSPECTS,
     *players_more.SUSPECTS,
+    *players_noise.SUSPECTS,
     *players_pairs.SUSPECTS,
 )
 MOST = 2

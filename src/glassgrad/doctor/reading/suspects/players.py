@@ -23,6 +23,7 @@ from glassgrad.doctor.reading.suspects.algebra import (
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.values import layer
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
 _REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)
@@ -178,7 +179,12 @@ def _present(program: Program) -> Iterator[Spot]:
         return
     for call in program.calls:
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        if _TARGET.search(name) and call.args and _STATE.search(word(program, call.args[0])) and "get" not in name:
+        if (
+            _TARGET.search(name)
+            and call.args
+            and _STATE.search(word(program, call.args[0]))
+            and not name.startswith(("get", "set"))
+        ):
             yield spot(call, text=shown(call))
 
 
@@ -245,10 +251,10 @@ def _copied_in(program: Program, loop: ast.For, pairs: ast.Call) -> Iterator[Spo
         return
     learner = names[targets.index(False)]
     for call in ast.walk(loop):
-        changed = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
-        if changed and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-            if call.func.attr in {"copy_", "lerp_"} and text(call.func.value).split(".")[0] == learner:
-                yield spot(call, text=shown(call))
+        function = call.func if isinstance(call, ast.Call) else None
+        changes = isinstance(function, ast.Attribute) and function.attr in {"copy_", "lerp_"}
+        if isinstance(call, ast.Call) and changes and text(call.func).split(".")[0] == learner:
+            yield spot(call, text=shown(call))
 
 
 # --- acting ---
@@ -329,9 +335,10 @@ def _steps_of(program: Program) -> Iterator[tuple[ast.Assign, list[ast.expr]]]:
     for call in program.calls_of(".step"):
         statement = program.statement(call)
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-        if isinstance(statement, ast.Assign) and isinstance(target, ast.Tuple) and len(target.elts) >= 3:
-            if statement.value is call and program.loops(call):
-                yield statement, target.elts
+        if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Tuple) or len(target.elts) < 3:
+            continue
+        if statement.value is call and program.loops(call):
+            yield statement, target.elts
 
 
 @suspects("state never moves on")
@@ -382,6 +389,22 @@ def _reset(program: Program) -> Iterator[Spot]:
 def _is_tested(loops: list[ast.For | ast.AsyncFor | ast.While], name: str) -> bool:
     tests = [one.test for loop in loops for one in ast.walk(loop) if isinstance(one, ast.If | ast.While | ast.IfExp)]
     return any(name in words_in(test) or _DONE.search(text(test)) for test in tests)
+
+
+@suspects("copy that is none")
+def _alias(program: Program) -> Iterator[Spot]:
+    """Find `target_net = policy_net`: both names are one network."""
+    for name, value, statement in named_values(program):
+        plain = isinstance(value, ast.Name | ast.Attribute) and not isinstance(statement, ast.Return)
+        if plain and re.search(
+            r"^(target|tgt|teacher|ema|shadow|frozen|ref|old|prev|global|best)_?(net|model|policy|q|actor|critic|\w*net)\w*$|_target$",
+            name,
+        ):
+            made = held(program, value)
+            attributes = program.attribute(program.owner(value), value.attr) if isinstance(value, ast.Attribute) else []
+            makers = [made, *(one.value for one in attributes if one.value is not None)]
+            if any(layer(program, one) is not None for one in makers if isinstance(one, ast.Call)):
+                yield spot(statement, text=shown(statement))
 
 
 SUSPECTS = suspects_of(globals())

@@ -1,4 +1,4 @@
-"""Suspects about pairs and teachers: contrast, triplets, recommenders, distillation, attacks, meta-learning, averages."""
+"""Suspects about pairs and teachers: contrast, recommenders, distillation, attacks, meta-learning, averages."""
 
 from __future__ import annotations
 
@@ -224,6 +224,44 @@ def _made_good(program: Program) -> Iterator[Spot]:
         squared = re.search(r"(temp\w*|\bT|tau|args\.T)\)? ?(\*\* ?2|\* ?(self\.|args\.)?(temp|T\b|tau))|pow\(", inside)
         if one.kind == "kl_div" and cooled and not squared and "teacher" in inside:
             yield spot(one.call, text=shown(one.call))
+
+
+@suspects("teacher in training mode")
+def _teaching(program: Program) -> Iterator[Spot]:
+    """Find a teacher that the training calls and that nothing puts into evaluation mode."""
+    whole = around(program, program.tree)
+    for call in program.calls:
+        name = function_name(program, call)
+        if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
+            continue
+        calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
+        if (
+            not calm
+            and ".backward()" in whole
+            and not re.search(rf"{name}\.parameters\(\)[^\n]*lr|ema|momentum", whole)
+        ):
+            yield spot(call, text=shown(call))
+
+
+@suspects("temperature for some of the scores")
+def _some(program: Program) -> Iterator[Spot]:
+    """Find `cat([pos, neg / T])`: only some of the scores in one softmax are divided."""
+    for call in program.calls:
+        parts = (
+            call.args[0].elts
+            if function_name(program, call) in {"cat", "concat", "hstack"}
+            and call.args
+            and isinstance(call.args[0], ast.List | ast.Tuple)
+            else []
+        )
+        if len(parts) != 2:
+            continue
+        cooled = [
+            bool(re.search(r"/ *(self\.)?\w*(temp|tau|T\b)", f"{text(one)} {text(held(program, one))}"))
+            for one in parts
+        ]
+        if cooled[0] != cooled[1] and _POSITIVE.search(word(program, parts[0])):
+            yield spot(call, text=shown(call))
 
 
 @suspects("two terms with one weight")

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.iterations import is_optimizer
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.algebra import (
@@ -187,7 +188,7 @@ def _past(program: Program) -> Iterator[Spot]:
 
 @suspects("sign of the entropy")
 def _entropy(program: Program) -> Iterator[Spot]:
-    """Find a value and `alpha * log_prob` with one sign: a target is q - alpha * log_prob, an actor's loss its negative."""
+    """Find a value and `alpha * log_prob` with one sign: a target is q - alpha * log_prob, a loss its negative."""
     scale = re.compile(r"alpha|ent_?coe?f?|temp|entropy", re.IGNORECASE)
     for name, value, _ in named_values(program):
         terms = signed(program, value)
@@ -200,9 +201,10 @@ def _entropy(program: Program) -> Iterator[Spot]:
             if _Q.search(word(program, part)) or function_name(program, part) in {"min", "minimum"}
         ]
         lowered = bool(re.search(r"loss|objective", name))
-        if len(likely) == len(valued) == 1 and len(terms) <= 3:
-            if likely[0] == valued[0] or (lowered and valued[0] > 0 and "critic" not in name):
-                yield spot(value, text=shown(value))
+        if len(likely) != 1 or len(valued) != 1 or len(terms) > 3:
+            continue
+        if likely[0] == valued[0] or (lowered and valued[0] > 0 and "critic" not in name):
+            yield spot(value, text=shown(value))
 
 
 def _is_likely(program: Program, parts: list[ast.expr], scale: re.Pattern[str]) -> bool:
@@ -335,6 +337,51 @@ def _records(program: Program) -> Iterator[Spot]:
         )
         if outside and len(emptied_at) <= 1 and program.loops(call) and ".backward()" in whole:
             yield spot(call, text=shown(call), name=name)
+
+
+@suspects("averaged before it is weighted")
+def _averaged(program: Program) -> Iterator[Spot]:
+    """Find `log_probs.mean() * returns`."""
+    for node in program.nodes:
+        parts = factors(node) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else []
+        parts = [one.operand if isinstance(one, ast.UnaryOp) else one for one in parts]
+        means = [one for one in parts if function_name(program, one) == "mean" and _LIKELY.search(word(program, one))]
+        gains = [one for one in parts if re.search(r"adv|return|reward|gain|delta|^[GR]$", word(program, one))]
+        if means and gains:
+            yield spot(node, text=shown(node))
+
+
+@suspects("gradient lost in a number")
+def _numbers(program: Program) -> Iterator[Spot]:
+    """Find `values.append(value.item())` where a loss needs the gradient of the values."""
+    for call in program.calls_of(".append"):
+        given = call.args[0] if call.args else None
+        cut = isinstance(given, ast.Call) and function_name(program, given) in {"item", "detach", "float", "numpy"}
+        receiver = word(program, operand(program, call))
+        mine = re.search(r"^(saved_)?(log_probs?|logprobs?|(state_)?values?|entrop\w+|critic_values)$", receiver)
+        own_pass = len(re.findall(r"\.log_prob\(", _whole(program))) == 1 and "ratio" not in _whole(program)
+        if cut and mine and own_pass and "backward" in _whole(program) and "evaluate" not in _whole(program):
+            yield spot(call, text=shown(call))
+
+
+def _whole(program: Program) -> str:
+    return around(program, program.tree)
+
+
+@suspects("gradients of one player kept")
+def _uncleared(program: Program) -> Iterator[Spot]:
+    """Find one of several optimizers that steps and never clears its gradients."""
+    steps = {
+        text(one.value): call
+        for call in program.calls_of(".step")
+        for one in [call.func]
+        if isinstance(one, ast.Attribute) and is_optimizer(program, one.value)
+    }
+    clears = {text(operand(program, call)) for call in program.calls_of(".zero_grad")}
+    known = all(is_optimizer(program, operand(program, call) or call) for call in program.calls_of(".zero_grad"))
+    missing = [call for name, call in steps.items() if name not in clears]
+    if len(steps) > 1 and clears and known and len(missing) == 1 and clears <= set(steps):
+        yield spot(missing[0], text=shown(missing[0]))
 
 
 SUSPECTS = suspects_of(globals())

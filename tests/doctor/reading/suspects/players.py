@@ -1,4 +1,4 @@
-"""Suspects about reinforcement learning: values of the future, exploration, environments, policies and their updates."""
+"""Suspects about reinforcement learning: values of the future, exploration, environments and policies."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ for step in range(1000):
     ),
     Case(
         "state moved on too early",
-        _ACT.format("<", "", "", "            state = next_state  #!\n" + _STORE.split("            state")[0]),
+        _ACT.format("<", "", "", "            state = next_state  #!\n" + _STORE.partition("            state")[0]),
         (("            state = next_state\n", ""),),
     ),
     Case(

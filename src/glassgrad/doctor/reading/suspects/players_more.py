@@ -37,6 +37,7 @@ _FAKE = re.compile(r"fake|gen(erated)?(_|s|$)|synth|x_hat|recon", re.IGNORECASE)
 _LOGVAR = re.compile(r"log_?(var|v|sigma_?2|sigma_?sq)\w*$|lv$", re.IGNORECASE)
 _STD = re.compile(r"^(std|sigma|stddev|scale)\w*$", re.IGNORECASE)
 _MEAN = re.compile(r"^(z_)?(mu|mean|m|loc)(_\w+)?$", re.IGNORECASE)
+_CODES = re.compile("codebook|quanti|commit|vq", re.IGNORECASE)
 _NOISE = re.compile(r"^(eps|epsilon|noise|e|z|n)\w*$", re.IGNORECASE)
 
 
@@ -111,7 +112,8 @@ def _labels(program: Program) -> Iterator[Spot]:
         for call in ast.walk(value):
             if not isinstance(call, ast.Call) or len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
                 continue
-            answer, label = text(call.args[0]), f"{text(call.args[1])} {text(held(program, call.args[1]))}"
+            answer = text(call.args[0])
+            label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(held(program, call.args[1]))}")
             zero, one = re.search(r"zeros|fake|\b0\.?0?\b", label), re.search(r"ones|real|valid|true\b", label)
             if bool(zero) == bool(one) or not re.search(r"criterion|loss|bce|mse|adv", text(call.func), re.IGNORECASE):
                 continue
@@ -348,12 +350,11 @@ def _straight(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Call):
             inner = operand(program, node.right) if function_name(program, node.right) == "detach" else None
-            turned = (
-                isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) and code.search(word(program, node.left))
-            )
-            if turned and isinstance(inner, ast.BinOp) and text(inner.right) == text(node.left):
-                if mentions_any(program, re.compile("codebook|quanti|commit|vq", re.IGNORECASE)):
-                    yield spot(node, text=shown(node), what="passes the gradient to the code and not to the encoder")
+            known = code.search(word(program, node.left)) and mentions_any(program, _CODES)
+            turned = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
+            turned = turned and isinstance(inner, ast.BinOp) and text(inner.right) == text(node.left)
+            if turned and known:
+                yield spot(node, text=shown(node), what="passes the gradient to the code and not to the encoder")
     pairs = [one for one in losses(program) if one.kind == "mse_loss" and one.target is not None]
     if not mentions_any(program, re.compile("codebook|commit|vector_?quanti|vq", re.IGNORECASE)):
         return

@@ -295,23 +295,18 @@ def _uphill(program: Program) -> Iterator[Spot]:
         signs = [
             one for one in parts if function_name(program, one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))
         ]
-        if (
-            signs
-            and isinstance(node.op, ast.Sub)
-            and len(parts) > 1
-            and not re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", _whole(program))
-        ):
-            if re.search(r"eps|alpha|step", text(node.right)):
-                yield spot(node, text=shown(node), what="lowers the loss of the true label, where an attack raises it")
+        meant = re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", _whole(program))
+        sized = len(parts) > 1 and re.search(r"eps|alpha|step", text(node.right))
+        if signs and isinstance(node.op, ast.Sub) and sized and not meant:
+            yield spot(node, text=shown(node), what="lowers the loss of the true label, where an attack raises it")
         rate = any(re.search(r"(^|_)(lr|alpha|step_size|rate)(_|$)|inner", word(program, one)) for one in parts)
         slope = any(
             re.search(r"^(g|grad|grads)$|\.grad$", word(program, one)) or text(one).endswith(".grad") for one in parts
         )
-        if isinstance(node.op, ast.Add) and len(parts) == 2 and rate and slope and not signs:
-            if re.search(r"fast|inner|adapt|maml|meta|zip\(", around(program, node)) and "advers" not in _whole(
-                program
-            ):
-                yield spot(node, text=shown(node), what="goes along the gradient and so raises the loss")
+        inner = re.search(r"fast|inner|adapt|maml|meta|zip\(", around(program, node))
+        added = isinstance(node.op, ast.Add) and len(parts) == 2 and "advers" not in _whole(program)
+        if added and inner and rate and slope and not signs:
+            yield spot(node, text=shown(node), what="goes along the gradient and so raises the loss")
 
 
 def _whole(program: Program) -> str:

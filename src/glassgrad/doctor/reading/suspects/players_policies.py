@@ -139,9 +139,9 @@ def _old(program: Program) -> Iterator[Spot]:
             if isinstance(one, ast.Call)
         )
         subscript = any(isinstance(one, ast.Subscript) for one in ast.walk(value))
-        if computed and not subscript and ".backward()" in text(loops[0]) and "ratio" in around(program, statement):
-            if not re.search(r"env\w*\.step\(", text(loops[0])):
-                yield spot(statement, text=shown(statement))
+        updates = ".backward()" in text(loops[0]) and not re.search(r"env\w*\.step\(", text(loops[0]))
+        if computed and not subscript and updates and "ratio" in around(program, statement):
+            yield spot(statement, text=shown(statement))
 
 
 @suspects("advantage turned round")
@@ -317,7 +317,10 @@ def _records(program: Program) -> Iterator[Spot]:
         ):
             continue
         last = name.rpartition(".")[2]
-        emptied = rf"del [^\n]*\b{last}\b|\b{last}\.clear\(|\b{last}\[:\] =|\.(clear|reset|clean|empty|init)\w*\(|\b{last} = |\b{last}, .* = |\b{last}: "
+        emptied = (
+            rf"del [^\n]*\b{last}\b|\b{last}\.clear\(|\b{last}\[:\] =|\.(clear|reset|clean|empty|init)\w*\("
+            rf"|\b{last} = |\b{last}, .* = |\b{last}: "
+        )
         emptied_at = [one.start() for one in re.finditer(emptied, whole)]
         made = [
             one

@@ -37,6 +37,7 @@ _FAKE = re.compile(r"fake|gen(erated)?(_|s|$)|synth|x_hat|recon", re.IGNORECASE)
 _LOGVAR = re.compile(r"log_?(var|v|sigma_?2|sigma_?sq)\w*$|lv$", re.IGNORECASE)
 _STD = re.compile(r"^(std|sigma|stddev|scale)\w*$", re.IGNORECASE)
 _MEAN = re.compile(r"^(z_)?(mu|mean|m|loc)(_\w+)?$", re.IGNORECASE)
+_LABEL = re.compile(r"fakes?|valid|real|y_\w+|\w*label\w*|\w*target\w*|zeros\w*|ones\w*|full\w*|0|1", re.IGNORECASE)
 _CODES = re.compile("codebook|quanti|commit|vq", re.IGNORECASE)
 _NOISE = re.compile(r"^(eps|epsilon|noise|e|z|n)\w*$", re.IGNORECASE)
 
@@ -111,6 +112,8 @@ def _labels(program: Program) -> Iterator[Spot]:
             continue
         for call in ast.walk(value):
             if not isinstance(call, ast.Call) or len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
+                continue
+            if function_name(program, call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
                 continue
             answer = text(call.args[0])
             label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(held(program, call.args[1]))}")

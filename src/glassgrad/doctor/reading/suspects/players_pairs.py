@@ -92,7 +92,9 @@ def _itself(program: Program) -> Iterator[Spot]:
             sides = [node.left, node.right]
         elif isinstance(node, ast.Call) and function_name(program, node) in {"matmul", "mm"} and len(node.args) == 2:
             sides = node.args
-        if len(sides) != 2 or re.sub(r"\.T$|\.t\(\)$|\.mT$|\.transpose\(.*\)$", "", text(sides[1])) != text(sides[0]):
+        if not isinstance(node, ast.expr) or len(sides) != 2:
+            continue
+        if re.sub(r"\.T$|\.t\(\)$|\.mT$|\.transpose\(.*\)$", "", text(sides[1])) != text(sides[0]):
             continue
         inside = around(program, node)
         masked = re.search(r"eye\(|diag|mask|triu|tril|scatter|inf", inside)

@@ -336,7 +336,7 @@ def _records(program: Program) -> Iterator[Spot]:
         outside = (
             len(made) == 1
             and not program.loops(made[0])
-            and (program.function(made[0]) is None or program.function(made[0]).name == "__init__")
+            and (program.function(made[0]) is None or getattr(program.function(made[0]), "name", "") == "__init__")
         )
         if outside and len(emptied_at) <= 1 and program.loops(call) and ".backward()" in whole:
             yield spot(call, text=shown(call), name=name)
@@ -346,7 +346,9 @@ def _records(program: Program) -> Iterator[Spot]:
 def _averaged(program: Program) -> Iterator[Spot]:
     """Find `log_probs.mean() * returns`."""
     for node in program.nodes:
-        parts = factors(node) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else []
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+            continue
+        parts = factors(node)
         parts = [one.operand if isinstance(one, ast.UnaryOp) else one for one in parts]
         means = [one for one in parts if function_name(program, one) == "mean" and _LIKELY.search(word(program, one))]
         gains = [one for one in parts if re.search(r"adv|return|reward|gain|delta|^[GR]$", word(program, one))]

@@ -13,10 +13,10 @@ from tests.doctor.reading.suspects import (
     models,
     pairs,
     players,
+    players_more,
     scales,
-    sequences,
     tallies,
 )
 
-_FILES = (data, figures, items, loops, loops_more, loops_states, losses, models, pairs, players, scales, sequences, tallies)
+_FILES = (data, figures, items, loops, loops_more, loops_states, losses, models, pairs, players, players_more, scales, tallies)
 CASES = tuple(case for one in _FILES for case in one.CASES)

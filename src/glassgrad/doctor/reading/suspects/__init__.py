@@ -24,8 +24,11 @@ from glassgrad.doctor.reading.suspects import (
     models,
     pairs,
     players,
+    players_more,
+    players_noise,
+    players_pairs,
+    players_policies,
     scales,
-    sequences,
     tallies,
 )
 from glassgrad.doctor.reading.suspects.form import Suspect
@@ -44,8 +47,11 @@ SUSPECTS: tuple[Suspect, ...] = (
     *models.SUSPECTS,
     *pairs.SUSPECTS,
     *players.SUSPECTS,
+    *players_more.SUSPECTS,
+    *players_noise.SUSPECTS,
+    *players_pairs.SUSPECTS,
+    *players_policies.SUSPECTS,
     *scales.SUSPECTS,
-    *sequences.SUSPECTS,
     *tallies.SUSPECTS,
 )
 MOST = 2

@@ -1,7 +1,410 @@
-"""Suspects about several models or objectives: reinforcement learning, GANs, distillation, contrast, autoencoders."""
+"""Suspects about reinforcement learning: targets, exploration, environments, returns, policies and their updates."""
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading.suspects.form import suspects_of
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.program import Program, argument, constant, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.algebra import (
+    around,
+    bare,
+    factors,
+    function_name,
+    held,
+    mentions_any,
+    named_values,
+    operand,
+    text,
+    word,
+    words_in,
+)
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.values import layer
+
+_GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
+_REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)
+_ENDS = re.compile(
+    r"done|term|mask|final|trunc|cont|alive|live|dead|end|not_|(^|_)ds?(_|\d|$)|dw|last|is_over|next_exist",
+    re.IGNORECASE,
+)
+_DONE = re.compile(r"done|terminal|terminated|(^|_)terms?(_|$)")
+_ENDED = re.compile(r"^(b_|batch_|next_|is_)?(dones?|terminals?|terminated|terminations?)(_batch|_t|_b|_flags?)?$")
+_GOING = re.compile(r"^(b_|batch_)?(not_dones?|non_?terminals?|notdones?|continues?|alive)(_batch|_t|_b)?$")
+_TARGET = re.compile(r"(^|_)(target|tgt)(_|s?\d*$)|target$", re.IGNORECASE)
+_STATE = re.compile(r"^(b_|batch_)?(cur\w*_|current_)?(states?|obs|observations?|s|o)(_batch|_b|_t|_tensor)?$")
+_STATELIKE = re.compile(r"state|obs|^s$|^o$|^x$|cur", re.IGNORECASE)
+_NEXT = re.compile(r"next|new|_prime|\w_$|2$|_p$", re.IGNORECASE)
+_STORES = frozenset({"push", "append", "add", "store", "remember", "put", "insert", "cache", "save", "memorize"})
+_EPSILON = re.compile(r"eps", re.IGNORECASE)
+_OLD = re.compile(r"(^|_)(old|prev|behaviou?r|mu)(_|$)|^old", re.IGNORECASE)
+_LIKELY = re.compile(r"log_?p|logp|log_?prob|log_?pi", re.IGNORECASE)
+_RATIO = re.compile(r"(^|_)(ratios?|rt|importance\w*)(_|\d|$)", re.IGNORECASE)
+_Q = re.compile(r"(^|_)(q\w*|critic\w*|min_?q\w*|qf\w*)$", re.IGNORECASE)
+_VALUE = re.compile(r"(^|_)(values?|vs?|v_\w+|baselines?|critic\w*|state_values?|vals?)(_|\d|$)", re.IGNORECASE)
+_RETURN = re.compile(r"(^|_)(returns?|rets?|targets?|rewards?|rews?|G|R|td_targets?|rtg|r)(_|\d|$)")
+_DECAY = re.compile(r"la?m|tau|decay|trace", re.IGNORECASE)
+
+
+# --- values of the future ---
+
+
+def _discounted(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
+    """Yield the products with a discount, each with its other factors."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            outer = program.parents.get(node)
+            if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Mult):
+                continue
+            parts = factors(node)
+            others = [one for one in parts if not _GAMMA.search(word(program, one))]
+            if len(others) < len(parts) and others:
+                yield node, others
+
+
+def _targets(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
+    """Yield `r + gamma * next`, with the factors beside the discount."""
+    for product, others in _discounted(program):
+        outer = program.parents.get(product)
+        if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add):
+            other = outer.left if outer.right is product else outer.right
+            if any(_REWARD.search(one) for one in words_in(other)):
+                yield outer, others
+
+
+@suspects("future valued behind the end")
+def _bootstraps(program: Program) -> Iterator[Spot]:
+    """Find `r + gamma * next` without the flag of the end, in a script that has one."""
+    if not mentions_any(program, _DONE):
+        return
+    for node, others in _targets(program):
+        said = program.statement(node)
+        mine = words_in(said) + [one for part in others for one in _sources(program, part)]
+        recursive = isinstance(said, ast.Assign) and any(
+            text(said.targets[0]) == text(one) or word(program, said.targets[0]) == word(program, one) for one in others
+        )
+        guarded = [one.test for one in program.outward(node) if isinstance(one, ast.If | ast.IfExp | ast.While)]
+        masked = [rf"\b{re.escape(word(program, one))}\[[^\]\n]*(mask|done|final|term|end)" for one in others]
+        if recursive or any(map(_ENDS.search, mine)) or any(map(_ENDS.search, (text(one) for one in guarded))):
+            continue
+        inside = around(program, node) if program.function(node) is not None else ""
+        returned = re.search(r"if [^\n]*(None|done|end|final)[^\n]*:\s+(return|continue)", inside)
+        if not returned and not any(re.search(one, around(program, node)) for one in masked):
+            yield spot(node, text=shown(node))
+
+
+def _sources(program: Program, node: ast.expr, depth: int = 0) -> Iterator[str]:
+    """Yield the names in what a name stands for, a few steps back."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and depth < 3:
+            value = program.value_of(one)
+            for bound in program.bindings(program.scope(one), one.id):
+                yield from words_in(bound.value) if bound.value is not None else ()
+            if value is not None:
+                yield from words_in(value)
+                yield from _sources(program, value, depth + 1)
+
+
+@suspects("future counted where the episode ends")
+def _inverted(program: Program) -> Iterator[Spot]:
+    for node, others in _discounted(program):
+        for one in others:
+            turned = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and number(one.left) == 1
+            name = word(program, one.right if turned and isinstance(one, ast.BinOp) else one)
+            is_not = isinstance(one, ast.UnaryOp)
+            source = text(held(program, bare(program, one)))
+            if is_not or re.search(r"1(\.0*)? -|~|not |logical_not", source.replace(text(one), "")):
+                continue
+            if (
+                re.search(
+                    r"0(\.0)? if \w*(done|term)\w* else 1|1(\.0)? - (int|float)?\(?\w*(done|term)", _whole(program)
+                )
+                and not turned
+            ):
+                continue
+            if (not turned and _ENDED.search(name)) or (turned and _GOING.search(name)):
+                yield spot(node, text=shown(one))
+
+
+def _whole(program: Program) -> str:
+    return around(program, program.tree)
+
+
+@suspects("index in place of the best value")
+def _index(program: Program) -> Iterator[Spot]:
+    for node, others in _discounted(program):
+        for one in others:
+            inner = held(program, one)
+            while isinstance(inner, ast.Call) and function_name(program, inner) in {
+                "detach",
+                "float",
+                "unsqueeze",
+                "view",
+            }:
+                inner = held(program, operand(program, inner) or inner.func)
+            best = isinstance(inner, ast.Subscript) and function_name(program, inner.value) == "max"
+            best = best and isinstance(inner, ast.Subscript) and constant(inner.slice) == 1
+            if best or function_name(program, inner) == "argmax" or text(inner).endswith(".indices"):
+                yield spot(inner if inner is not one else node, text=shown(inner))
+
+
+@suspects("best value over the batch")
+def _over_batch(program: Program) -> Iterator[Spot]:
+    """Find `next_q.max(0)`, `next_q.max()` and `q.gather(0, actions)` in code about batches."""
+    if not mentions_any(program, _GAMMA) or not mentions_any(program, _DONE):
+        return
+    for call in program.calls:
+        name, given = function_name(program, call), operand(program, call)
+        if name not in {"max", "amax", "argmax", "gather"} or given is None or "batch" not in around(program, call):
+            continue
+        place = 0 if given is not (call.args[0] if call.args else None) else 1
+        dim = argument(call, "dim", place) or argument(call, "axis")
+        valued = any(re.search(r"next|target|^q", one, re.IGNORECASE) for one in words_in(given))
+        wrong = number(dim) == 0 or (dim is None and len(call.args) <= place and name in {"max", "amax"})
+        if (
+            valued
+            and wrong
+            and not isinstance(given, ast.List | ast.Tuple)
+            and not program.names.full(call.func).startswith("numpy")
+        ):
+            yield spot(call, text=shown(call))
+
+
+@suspects("target network reads the present")
+def _present(program: Program) -> Iterator[Spot]:
+    if not mentions_any(program, _GAMMA):
+        return
+    for call in program.calls:
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        if (
+            _TARGET.search(name)
+            and call.args
+            and _STATE.search(word(program, call.args[0]))
+            and not name.startswith(("get", "set"))
+        ):
+            yield spot(call, text=shown(call))
+
+
+@suspects("future valued by the network that learns")
+def _by_learner(program: Program) -> Iterator[Spot]:
+    """Find `max q(next)` of the learning network, or an action of the learning actor, where a target network exists."""
+    targets = [one for one in program.calls if _TARGET.search(getattr(one.func, "attr", getattr(one.func, "id", "")))]
+    made = {one for one, value, _ in named_values(program) if _TARGET.search(one) and isinstance(value, ast.Call)}
+    nets = {one for one in made if re.search(r"net|model|actor|critic|q|dqn|policy", one)}
+    if not nets or not mentions_any(program, _GAMMA):
+        return
+    for node, others in _targets(program):
+        for one in others:
+            value = held(program, one)
+            best = any(function_name(program, part) in {"max", "amax"} for part in ast.walk(value))
+            said = [*words_in(value), *_sources(program, value)]
+            known = "argmax" not in said and "gather" not in said and not any(map(_TARGET.search, said))
+            if best and known and _asks_net(program, value):
+                yield spot(value if value is not one else node, text=shown(value))
+    for call in targets:
+        for given in call.args[1:]:
+            action = held(program, given)
+            name = getattr(action.func, "attr", getattr(action.func, "id", "")) if isinstance(action, ast.Call) else ""
+            if re.search(r"^(actor|policy|pi|mu)\w*$", name) and not _TARGET.search(name) and _twin(name, nets):
+                yield spot(action, text=shown(action))
+
+
+def _asks_net(program: Program, value: ast.expr) -> bool:
+    """Tell whether a value is computed by a network that the function does not get as a parameter."""
+    for one in ast.walk(value):
+        inner = held(program, one) if isinstance(one, ast.Name) else one
+        call = bare(program, inner) if isinstance(inner, ast.expr) else inner
+        named = word(program, call) if isinstance(call, ast.Call) else ""
+        if re.search(r"net|model|policy|agent|dqn|online|local|^q", named, re.IGNORECASE):
+            return not program.is_parameter(program.scope(value), named)
+    return False
+
+
+def _twin(name: str, nets: set[str]) -> bool:
+    """Tell whether a network has a target network of its name."""
+    root = re.sub(r"_?(net|network|model|local)$", "", name)
+    return any(one != name and root in one for one in nets)
+
+
+@suspects("weights copied from the copy")
+def _copied(program: Program) -> Iterator[Spot]:
+    for call in program.calls_of(".load_state_dict"):
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        given = call.args[0] if call.args else None
+        source = operand(program, given) if isinstance(given, ast.Call) else None
+        if receiver is None or source is None or function_name(program, given or call) != "state_dict":
+            continue
+        if _TARGET.search(word(program, source)) and not _TARGET.search(word(program, receiver)):
+            yield spot(call, text=shown(call))
+    for node in program.nodes:
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and function_name(program, node.iter) == "zip":
+            yield from _copied_in(program, node, node.iter)
+
+
+def _copied_in(program: Program, loop: ast.For, pairs: ast.Call) -> Iterator[Spot]:
+    names = [getattr(one, "id", "") for one in getattr(loop.target, "elts", ())]
+    targets = [bool(re.search(r"targ|tgt", text(one))) for one in pairs.args]
+    if len(names) != 2 or sorted(targets) != [False, True] or "parameters" not in text(pairs):
+        return
+    learner = names[targets.index(False)]
+    for call in ast.walk(loop):
+        function = call.func if isinstance(call, ast.Call) else None
+        changes = isinstance(function, ast.Attribute) and function.attr in {"copy_", "lerp_"}
+        if isinstance(call, ast.Call) and changes and text(call.func).split(".")[0] == learner:
+            yield spot(call, text=shown(call))
+
+
+# --- acting ---
+
+
+@suspects("exploration turned round")
+def _exploration(program: Program) -> Iterator[Spot]:
+    for node in program.nodes:
+        if not isinstance(node, ast.If | ast.IfExp) or not isinstance(node.test, ast.Compare):
+            continue
+        left, right = node.test.left, node.test.comparators[0]
+        drawn = re.compile(r"\b(random|rand|uniform|random_sample|item)\(")
+        below = isinstance(node.test.ops[0], ast.Lt | ast.LtE)
+        eps = right
+        if drawn.search(text(right)) and not drawn.search(text(left)):
+            below, eps = not below, left
+        elif not drawn.search(text(left)):
+            continue
+        body = node.body if isinstance(node, ast.IfExp) else ast.Module(node.body, [])
+        random = re.search(r"randint|randrange|choice|\.sample\(|random_action|integers\(", text(body))
+        greedy = re.search(r"argmax|\.max\(|greedy|best", text(body))
+        value = setting(program, eps)
+        named_so = any(map(_EPSILON.search, words_in(eps)))
+        kept = value is not None and 0.5 < value < 1
+        if named_so and not kept and ((random and not greedy and not below) or (greedy and not random and below)):
+            yield spot(node.test, text=shown(node.test), what="a random action" if random else "the best action")
+
+
+@suspects("bound on the wrong side")
+def _bound(program: Program) -> Iterator[Spot]:
+    """Find `min(eps_min, eps * decay)`, and `max(1.0, step / total)` for a weight that grows to 1."""
+    lowest = re.compile(r"eps\w*_?(min|end|final|low)|(min|end|final|low)\w*_?eps|min_lr|lr_min", re.IGNORECASE)
+    for call in [
+        *program.calls_of("min"),
+        *program.calls_of("max"),
+        *program.calls_of(".minimum"),
+        *program.calls_of(".maximum"),
+    ]:
+        name, parts = function_name(program, call), call.args
+        if len(parts) != 2:
+            continue
+        first, second = parts if number(parts[0]) is not None or lowest.search(text(parts[0])) else parts[::-1]
+        falls = re.search(r"decay|\*|-", text(second)) and not re.search(r"\+", text(second))
+        lowest_one = lowest.search(text(first)) and not lowest.search(text(second).replace(text(first), ""))
+        grows = isinstance(second, ast.BinOp) and isinstance(second.op, ast.Div) and number(first) == 1
+        target = next((one for one, value, _ in named_values(program) if value is call), "")
+        weight = re.search(r"beta|weight|anneal|alpha|kl|coef|lam|warm|ramp|frac|ratio|p$", target)
+        if (name.startswith("min") and falls and lowest_one) or (name.startswith("max") and grows and weight):
+            yield spot(call, text=shown(call))
+
+
+@suspects("state moved on too early")
+def _moved(program: Program) -> Iterator[Spot]:
+    """Find `state = next_state` before the transition with both is stored."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name) or len(node.targets) != 1:
+            continue
+        old, new = text(node.targets[0]), node.value.id
+        if not _STATELIKE.search(old) or not _NEXT.search(new):
+            continue
+        body = _block(program, node)
+        for later in body[body.index(node) + 1 :] if node in body else ():
+            for call in ast.walk(later):
+                stores = isinstance(call, ast.Call) and function_name(program, call) in _STORES
+                if stores and {old, new} <= {text(one) for one in ast.walk(call) if isinstance(one, ast.Name)}:
+                    yield spot(node, text=shown(node))
+                    break
+
+
+def _block(program: Program, node: ast.stmt) -> list[ast.stmt]:
+    outer = program.parents.get(node)
+    blocks = [getattr(outer, name, None) for name in ("body", "orelse", "finalbody")]
+    return next((one for one in blocks if isinstance(one, list) and node in one), [])
+
+
+def _steps_of(program: Program) -> Iterator[tuple[ast.Assign, list[ast.expr]]]:
+    """Yield `next, reward, done, info = env.step(action)` in loops, with the names on its left."""
+    for call in program.calls_of(".step"):
+        statement = program.statement(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Tuple) or len(target.elts) < 3:
+            continue
+        if statement.value is call and program.loops(call):
+            yield statement, target.elts
+
+
+@suspects("state never moves on")
+def _stays(program: Program) -> Iterator[Spot]:
+    for statement, names in _steps_of(program):
+        new, loop = text(names[0]), program.loops(statement)[0]
+        if not _NEXT.search(new) or not isinstance(names[0], ast.Name):
+            continue
+        moves = [
+            one
+            for one in ast.walk(loop)
+            if isinstance(one, ast.Assign | ast.AnnAssign)
+            and one is not statement
+            and one.value is not None
+            and new in words_in(one.value)
+            and any(_STATELIKE.search(name) and name != new for name in _assigned(one))
+        ]
+        if not moves and not re.search(rf"self\.\w+ = {re.escape(new)}\b", text(loop)):
+            yield spot(statement, text=shown(statement))
+
+
+def _assigned(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    return [name for one in (node.targets if isinstance(node, ast.Assign) else [node.target]) for name in words_in(one)]
+
+
+@suspects("environment never begun anew")
+def _reset(program: Program) -> Iterator[Spot]:
+    """Find episodes in a loop without a reset in it, and loops of steps that pass over the end of an episode."""
+    for statement, names in _steps_of(program):
+        loops, function = program.loops(statement), text(statement.value)
+        receiver = function.partition(".step(")[0]
+        if re.search(r"envs|vec", receiver):
+            continue
+        outer = loops[-1]
+        inside = re.search(r"reset\w*\(|rollout|run_episode", text(outer))
+        ends = next((text(one) for one in names if re.search(r"done|term|^d$|over", text(one))), "")
+        if len(loops) > 1 and not inside and "reset(" in around(program, statement):
+            yield spot(
+                outer,
+                statement,
+                text=f"for {shown(outer.target)} in {shown(outer.iter)}" if isinstance(outer, ast.For) else "while",
+                what="starts no new episode",
+            )
+        elif ends and isinstance(loops[0], ast.For) and not _is_tested(loops, ends) and not inside:
+            yield spot(statement, text=shown(statement), what="goes on after the end of an episode")
+
+
+def _is_tested(loops: list[ast.For | ast.AsyncFor | ast.While], name: str) -> bool:
+    tests = [one.test for loop in loops for one in ast.walk(loop) if isinstance(one, ast.If | ast.While | ast.IfExp)]
+    return any(name in words_in(test) or _DONE.search(text(test)) for test in tests)
+
+
+@suspects("copy that is none")
+def _alias(program: Program) -> Iterator[Spot]:
+    """Find `target_net = policy_net`: both names are one network."""
+    for name, value, statement in named_values(program):
+        plain = isinstance(value, ast.Name | ast.Attribute) and not isinstance(statement, ast.Return)
+        if plain and re.search(
+            r"^(target|tgt|teacher|ema|shadow|frozen|ref|old|prev|global|best)_?(net|model|policy|q|actor|critic|\w*net)\w*$|_target$",
+            name,
+        ):
+            made = held(program, value)
+            attributes = program.attribute(program.owner(value), value.attr) if isinstance(value, ast.Attribute) else []
+            makers = [made, *(one.value for one in attributes if one.value is not None)]
+            if any(layer(program, one) is not None for one in makers if isinstance(one, ast.Call)):
+                yield spot(statement, text=shown(statement))
+
 
 SUSPECTS = suspects_of(globals())

@@ -1,0 +1,402 @@
+"""Suspects about generative models: adversaries, autoencoders with a latent code, codebooks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import Program, argument, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.algebra import (
+    around,
+    bare,
+    factors,
+    function_name,
+    held,
+    mentions_any,
+    named_values,
+    operand,
+    signed,
+    text,
+    word,
+    words_in,
+)
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.values import losses
+
+_JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
+_MAKER = re.compile(r"^(net_?)?g(en|en\w*|_net|_[ab]{1,2})?$|generator", re.IGNORECASE)
+_MAKER_LOSS = re.compile(
+    r"(^|_)(g|gen|generator)_?(\w*_)?loss|loss_?(g|gen\w*)(_|$)|err_?g$|g_?err|adv\w*_loss", re.IGNORECASE
+)
+_JUDGE_LOSS = re.compile(
+    r"(^|_)(d|disc\w*|critic)_?(\w*_)?loss|loss_?(d|disc\w*|critic)(_|$)|err_?d(_|$)", re.IGNORECASE
+)
+_FAKE = re.compile(r"fake|gen(erated)?(_|s|$)|synth|x_hat|recon", re.IGNORECASE)
+_LOGVAR = re.compile(r"log_?(var|v|sigma_?2|sigma_?sq)\w*$|lv$", re.IGNORECASE)
+_STD = re.compile(r"^(std|sigma|stddev|scale)\w*$", re.IGNORECASE)
+_MEAN = re.compile(r"^(z_)?(mu|mean|m|loc)(_\w+)?$", re.IGNORECASE)
+_LABEL = re.compile(r"fakes?|valid|real|y_\w+|\w*label\w*|\w*target\w*|zeros\w*|ones\w*|full\w*|0|1", re.IGNORECASE)
+_CODES = re.compile("codebook|quanti|commit|vq", re.IGNORECASE)
+_NOISE = re.compile(r"^(eps|epsilon|noise|e|z|n)\w*$", re.IGNORECASE)
+
+
+# --- adversaries ---
+
+
+def _judged(program: Program, node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls of a discriminator in an expression and in what its variables stand for."""
+    for one in ast.walk(node):
+        inner = held(program, one) if isinstance(one, ast.Name) else one
+        for call in ast.walk(inner) if inner is not one else [inner]:
+            if isinstance(call, ast.Call) and call.args and _JUDGE.search(function_name(program, call)):
+                yield call
+
+
+def _is_game(program: Program) -> bool:
+    """Tell whether the script calls a generator and a discriminator."""
+    called = {function_name(program, one) for one in program.calls}
+    return any(map(_JUDGE.search, called)) and (any(map(_MAKER.search, called)) or mentions_any(program, _FAKE))
+
+
+def _detached(program: Program, node: ast.expr) -> bool:
+    inner = held(program, node)
+    return ".detach()" in text(node) + text(inner) or ".data" in text(node)
+
+
+@suspects("fakes cut off from their generator")
+def _cut(program: Program) -> Iterator[Spot]:
+    """Find `D(fake.detach())` in the loss of a generator."""
+    for name, value, _ in named_values(program):
+        if _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name):
+            for call in _judged(program, value):
+                if "detach()" in text(call.args[0]):
+                    yield spot(call, text=shown(call))
+
+
+@suspects("fakes not cut off from their generator")
+def _uncut(program: Program) -> Iterator[Spot]:
+    """Find `D(fake)` in the loss of a discriminator with fakes that carry gradients."""
+    if not _is_game(program):
+        return
+    for name, value, statement in named_values(program):
+        if not _JUDGE_LOSS.search(name) or _MAKER_LOSS.search(name):
+            continue
+        for call in _judged(program, value):
+            given = call.args[0]
+            guarded = any(
+                isinstance(one, ast.With) and "no_grad" in text(one.items[0]) for one in program.outward(call)
+            )
+            made = held(program, given)
+            no_graph = isinstance(given, ast.Name) and "no_grad" in around(program, statement)
+            mine = isinstance(made, ast.Call) and _MAKER.search(function_name(program, made))
+            if mine and not guarded and not no_graph and not _detached(program, given) and not _cleared(program, call):
+                yield spot(call, text=shown(call))
+
+
+def _cleared(program: Program, judged: ast.Call) -> bool:
+    """Tell whether gradients are cleared between the discriminator's pass and that of the generator."""
+    passes = [one.lineno for one in program.calls_of(".backward") if one.lineno > judged.lineno]
+    clears = [one.lineno for one in program.calls if re.search(r"zero_grad|reset_grad", function_name(program, one))]
+    behind = [one for one in passes[:1] for line in clears if one <= line]
+    return bool(behind) or len(passes) < 2
+
+
+@suspects("label of the other side")
+def _labels(program: Program) -> Iterator[Spot]:
+    """Find a generator's loss with the label of fakes, and a discriminator's with labels exchanged."""
+    for name, value, _ in named_values(program):
+        maker = _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name)
+        if not maker and not _JUDGE_LOSS.search(name):
+            continue
+        for call in ast.walk(value):
+            if not isinstance(call, ast.Call) or len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
+                continue
+            if function_name(program, call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
+                continue
+            answer = text(call.args[0])
+            label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(held(program, call.args[1]))}")
+            zero, one = re.search(r"zeros|fake|\b0\.?0?\b", label), re.search(r"ones|real|valid|true\b", label)
+            if bool(zero) == bool(one) or not re.search(r"criterion|loss|bce|mse|adv", text(call.func), re.IGNORECASE):
+                continue
+            fake = _FAKE.search(answer) and not re.search(r"real", answer)
+            real = re.search(r"real", answer) and not _FAKE.search(answer)
+            if (maker and zero and fake) or (not maker and ((real and zero) or (fake and one))):
+                yield spot(call, text=shown(call))
+
+
+@suspects("sign of the critic")
+def _critic(program: Program) -> Iterator[Spot]:
+    """Find critic losses real - fake, hinge losses with exchanged signs, and a generator that lowers its score."""
+    for name, value, _ in named_values(program):
+        if _JUDGE_LOSS.search(name):
+            yield from _hinges(program, value)
+            terms = signed(program, value)
+            sides = {side: {sign for sign, part in terms if _side(program, part) == side} for side in ("real", "fake")}
+            bare_terms = not re.search(r"relu|log|bce|criterion|loss_fn|softplus|crit\(", text(value), re.IGNORECASE)
+            if sides == {"real": {1}, "fake": {-1}} and bare_terms and not _score_falls(program, value):
+                yield spot(value, text=shown(value))
+        elif _MAKER_LOSS.search(name) and mentions_any(program, re.compile("critic|wass|wgan", re.IGNORECASE)):
+            terms = signed(program, value)
+            scored = len(terms) == 1 and terms[0][0] > 0 and value is not bare(program, value)
+            part = held(program, bare(program, terms[0][1]))
+            raised = any(
+                _JUDGE_LOSS.search(one) and _orientation(program, it) == 1 for one, it, _ in named_values(program)
+            )
+            if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(function_name(program, part)):
+                yield spot(value, text=shown(value))
+
+
+def _orientation(program: Program, value: ast.expr) -> int:
+    """Return the sign of the score of real examples in a loss of the critic; 0 if it is unknown."""
+    found = {sign for sign, part in signed(program, value) if _side(program, part) == "real"}
+    return found.pop() if len(found) == 1 else 0
+
+
+def _score_falls(program: Program, value: ast.expr) -> bool:
+    """Tell whether the generator lowers its score, or a factor scales a term: then the critic may do as it does."""
+    if any(isinstance(part, ast.BinOp) for _, part in signed(program, value) if _side(program, part)):
+        return True
+    makers = [signed(program, it) for one, it, _ in named_values(program) if _MAKER_LOSS.search(one)]
+    return any(len(it) == 1 and it[0][0] > 0 and _side(program, it[0][1]) == "fake" for it in makers)
+
+
+def _side(program: Program, node: ast.expr) -> str:
+    said = f"{text(node)} {text(held(program, bare(program, node)))}"
+    fake, real = bool(_FAKE.search(said)), bool(re.search(r"real", said))
+    return ("fake" if fake else "real") if fake != real and "penalty" not in said else ""
+
+
+def _hinges(program: Program, value: ast.expr) -> Iterator[Spot]:
+    for call in ast.walk(value):
+        given = (
+            operand(program, call) if isinstance(call, ast.Call) and function_name(program, call) == "relu" else None
+        )
+        if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add | ast.Sub) and number(given.left) == 1:
+            side = _side(program, given.right)
+            if side == ("real" if isinstance(given.op, ast.Add) else "fake"):
+                yield spot(given, text=shown(given))
+
+
+@suspects("penalty of the wrong norm")
+def _penalty(program: Program) -> Iterator[Spot]:
+    """Find a penalty on gradients with one norm for the batch, or one that is subtracted from the loss."""
+    for call in program.calls:
+        given = operand(program, call)
+        if function_name(program, call) != "norm" or given is None or "grad" not in word(program, given):
+            continue
+        inside = around(program, call)
+        source = text(held(program, given))
+        place = 1 if given is not (call.args[0] if call.args else None) else 2
+        alone = argument(call, "dim", place) is None and "clip" not in inside and "autograd.grad" in inside
+        if alone and "penalty" in inside and ".grad" not in text(given) and "norm(" not in source:
+            yield spot(call, text=shown(call))
+    for name, value, _ in named_values(program):
+        for sign, part in signed(program, value) if _JUDGE_LOSS.search(name) else ():
+            if sign < 0 and re.search(r"gradient_penalty|(^|\W)gp(\W|$)|grad_pen", text(part)):
+                yield spot(value, text=shown(value))
+
+
+@suspects("step of the other player")
+def _other(program: Program) -> Iterator[Spot]:
+    """Find `g_loss.backward()` before the step of the discriminator, and optimizers of the other model."""
+    if not _is_game(program):
+        return
+    for call in program.calls_of(".backward"):
+        statement = program.statement(call)
+        body = list(getattr(program.parents.get(statement), "body", ()))
+        behind = body[body.index(statement) + 1 :] if statement in body else []
+        step = next((one for one in behind if ".step(" in text(one)), None)
+        lost, stepped = text(operand(program, call)), text(step).partition(".step")[0] if step is not None else ""
+        for mine, other in (
+            (_MAKER_LOSS, r"(^|_|\.)d(_|$)|opt\w*_?d(_|$|isc)|disc"),
+            (_JUDGE_LOSS, r"(^|_|\.)g(_|$)|opt\w*_?g(_|$|en)|gen"),
+        ):
+            if mine.search(lost) and step is not None and re.search(other, stepped, re.IGNORECASE):
+                yield spot(step, text=shown(step), what=f"follows the backward pass of {lost}")
+    for name, value, statement in named_values(program):
+        owners = [
+            text(operand(program, one))
+            for one in ast.walk(value)
+            if function_name(program, one) == "parameters" and isinstance(one, ast.Call)
+        ]
+        if re.search(r"opt", name) and len(owners) == 1:
+            owner = owners[0].rpartition(".")[2]
+            for_maker, for_judge = (
+                re.search(r"(^|_)(g|gen\w*)(_|$)|opt\w*G$", name),
+                re.search(r"(^|_)(d|disc\w*)(_|$)|opt\w*D$", name),
+            )
+            if (for_maker and _JUDGE.search(owner)) or (for_judge and _MAKER.search(owner)):
+                yield spot(statement, text=shown(value), what=f"gives {name} the other model")
+
+
+@suspects("noise drawn once")
+def _noise(program: Program) -> Iterator[Spot]:
+    """Find a generator, a latent code or a noised input that gets the same noise in each training step."""
+    for call in program.calls:
+        loops = program.loops(call)
+        if not loops or ".backward()" not in text(loops[0]) or not _MAKER.search(function_name(program, call)):
+            continue
+        for given in call.args[:1]:
+            bound = program.bound(given) if isinstance(given, ast.Name) else None
+            drawn = bound is not None and function_name(program, bound.value or given) in {"randn", "rand", "normal"}
+            known = drawn and bound is not None and not program.loops(bound.statement)
+            shows = re.search(r"no_grad|save|plot|fixed|eval", text(program.statement(call))) or any(
+                isinstance(one, ast.With) for one in program.outward(call)
+            )
+            if known and not shows and program.scope(call) is program.scope(bound.statement if bound else call):
+                yield spot(call, text=shown(call))
+
+
+@suspects("cycle compared with the other domain")
+def _cycle(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        names = [word(program, one) for one in call.args[:2]]
+        if len(names) != 2 or names[0][-1:].lower() == names[1][-1:].lower():
+            continue
+        cycle = re.search(r"^(rec|cyc|recov|recon)\w*_[ab]$", names[0], re.IGNORECASE)
+        if cycle and re.search(r"^real_[ab]$", names[1], re.IGNORECASE):
+            yield spot(call, text=shown(call))
+
+
+# --- latent codes ---
+
+
+@suspects("latent code of the wrong noise")
+def _code(program: Program) -> Iterator[Spot]:
+    """Find `mu + eps * logvar`, `mu * eps + std`, uniform noise, and one sample for the whole batch."""
+    for _, value, _ in named_values(program):
+        found = signed(program, value)
+        if len(found) != 2:
+            continue
+        for mean, noised in ((found[0][1], found[1][1]), (found[1][1], found[0][1])):
+            parts = factors(noised)
+            names = [word(program, one) for one in parts]
+            if len(parts) != 2 or not _MEAN.search(word(program, mean)):
+                continue
+            plain = [one for one in parts if _LOGVAR.search(word(program, one)) and not isinstance(one, ast.Call)]
+            uniform = [one for one in parts if re.match(r"rand(_like)?$", function_name(program, held(program, one)))]
+            variance = [one for one in parts if re.search(r"^var(iance)?$", word(program, one))]
+            noisy = any(map(_NOISE.search, names)) or any("rand" in text(held(program, one)) for one in parts)
+            if noisy and (plain or uniform or variance):
+                wrong = (plain or variance or uniform)[0]
+                at = held(program, wrong) if uniform and wrong is uniform[0] else value
+                yield spot(
+                    at,
+                    text=shown(at),
+                    what="uniform noise has no negative numbers"
+                    if uniform
+                    else "the factor of the noise is a deviation",
+                )
+
+
+@suspects("divergence of another formula")
+def _divergence(program: Program) -> Iterator[Spot]:
+    """Find a divergence whose terms 1 + logvar - mu**2 - exp(logvar) have other signs or powers."""
+    for node in program.nodes:
+        if (
+            not isinstance(node, ast.BinOp)
+            or isinstance(program.parents.get(node), ast.BinOp)
+            or not re.search(r"exp|log", text(node))
+        ):
+            continue
+        terms = signed(program, node)
+        if len(terms) not in {3, 4}:
+            continue
+        kinds = {_kind(program, part): sign for sign, part in terms}
+        if {"log", "exp"} <= set(kinds) and ({"square", "mean"} & set(kinds)):
+            base = kinds["log"]
+            wrong = kinds["exp"] == base or kinds.get("square", -base) == base or kinds.get("one", base) != base
+            if wrong or "mean" in kinds:
+                yield spot(node, text=shown(node))
+
+
+def _kind(program: Program, node: ast.expr) -> str:
+    """Return which term of the divergence an expression is."""
+    if number(node) == 1:
+        return "one"
+    said = text(node)
+    named = words_in(node)
+    if isinstance(node, ast.Call) and function_name(program, node) == "exp":
+        return "exp" if any(map(_LOGVAR.search, named)) else ""
+    squared = re.search(r"\*\* ?2|pow\(|square", said)
+    if squared and any(map(_MEAN.search, named)):
+        return "square"
+    if any(map(_LOGVAR.search, named)):
+        return "log"
+    return "mean" if _MEAN.search(word(program, node)) and not squared else ""
+
+
+@suspects("one layer for mean and deviation")
+def _heads(program: Program) -> Iterator[Spot]:
+    """Find `mu = self.fc(h)` and `logvar = self.fc(h)`, an activation that bounds them, and a decoder of the mean."""
+    values = [(name, value, place) for name, value, place in named_values(program) if isinstance(value, ast.Call)]
+    means = {text(value): place for name, value, place in values if _MEAN.search(name) and value.args}
+    for name, value, place in values:
+        spread = (_LOGVAR.search(name) or _STD.search(name)) and not program.names.full(value.func)
+        if spread and text(value) in means and program.function(place) is program.function(means[text(value)]):
+            yield spot(place, text=shown(value), what="is mean and deviation at once")
+        outer = function_name(program, value)
+        if (
+            outer in {"relu", "sigmoid"}
+            and (_LOGVAR.search(name) or (outer == "relu" and re.match(r"mu$|mean$|z_mean", name)))
+            and mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE))
+        ):
+            yield spot(place, text=shown(value), what="has no negative numbers")
+
+
+@suspects("straight-through estimate")
+def _straight(program: Program) -> Iterator[Spot]:
+    """Find `q + (z - q).detach()`, and codebook losses that detach the same side twice or none."""
+    code = re.compile(r"^(z_?q\w*|quant\w*|q|codes?|embed\w*|e)$")
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Call):
+            inner = operand(program, node.right) if function_name(program, node.right) == "detach" else None
+            known = code.search(word(program, node.left)) and mentions_any(program, _CODES)
+            turned = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
+            turned = turned and isinstance(inner, ast.BinOp) and text(inner.right) == text(node.left)
+            if turned and known:
+                yield spot(node, text=shown(node), what="passes the gradient to the code and not to the encoder")
+    pairs = [one for one in losses(program) if one.kind == "mse_loss" and one.target is not None]
+    if not mentions_any(program, re.compile("codebook|commit|vector_?quanti|vq", re.IGNORECASE)):
+        return
+    cut = [
+        (
+            one,
+            {word(program, side) for side in (one.input, one.target) if side is not None and "detach" in text(side)},
+            {word(program, one.input), word(program, one.target)},
+        )
+        for one in pairs
+    ]
+    for at, (one, sides, both) in enumerate(cut):
+        same = [other for other, mine, names in cut[:at] if mine == sides and names == both and len(sides) == 1]
+        if same:
+            yield spot(
+                one.call,
+                text=shown(one.call),
+                what="detaches the same side as the other loss, so one of code and encoder is never trained",
+            )
+
+
+@suspects("farthest instead of nearest")
+def _farthest(program: Program) -> Iterator[Spot]:
+    """Find argmax of distances, argmin of similarities, and topk of distances that keeps the largest."""
+    for call in program.calls:
+        name, given = function_name(program, call), operand(program, call)
+        if given is None or isinstance(given, ast.List | ast.Tuple):
+            continue
+        said = word(program, given)
+        far = re.search(r"(^|_)(dists?|distances?|dist_\w+|d2)(_|$)", said, re.IGNORECASE)
+        near = re.search(r"(^|_)(sims?|similarit\w+|cos\w*)(_|$)", said, re.IGNORECASE)
+        largest = argument(call, "largest", 2)
+        hard = re.search(r"hard|pos|far|margin", text(program.statement(call)))
+        if (
+            (far and name == "argmax" and not hard)
+            or (near and name == "argmin" and "neg" not in text(program.statement(call)))
+            or (far and name == "topk" and largest is None and not hard)
+        ):
+            yield spot(call, text=shown(call))
+
+
+SUSPECTS = suspects_of(globals())

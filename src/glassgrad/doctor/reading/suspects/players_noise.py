@@ -1,0 +1,144 @@
+"""Suspects about diffusion, flows and energies: noise and its schedule, velocities, guidance, signs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import Program, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.algebra import (
+    bare,
+    factors,
+    function_name,
+    mentions_any,
+    named_values,
+    operand,
+    signed,
+    text,
+    word,
+)
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.values import losses
+
+
+@suspects("noise that nobody added")
+def _fresh(program: Program) -> Iterator[Spot]:
+    """Find a loss against new noise or against the noised input, where the model predicts the noise in it."""
+    if not mentions_any(
+        program, re.compile(r"alpha_?(bar|s?_?cum)|beta_?s|diffusion|noise_?sched|timestep|sqrt_one", re.IGNORECASE)
+    ):
+        return
+    for one in losses(program):
+        if one.kind not in {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"} or one.target is None:
+            continue
+        target = one.target
+        fresh = function_name(program, target) in {"randn_like", "randn"}
+        noised = (
+            re.search(r"^(x_?t|x_?noisy|noisy\w*|noised\w*|xt|z_?t)$", word(program, target))
+            and word(program, one.input) != ""
+        )
+        if fresh or noised:
+            yield spot(one.call, text=shown(one.call))
+
+
+@suspects("schedule of the noise")
+def _schedule(program: Program) -> Iterator[Spot]:
+    """Find a product over the betas, a sum of alphas, and noise levels that begin with 1."""
+    for call in program.calls:
+        name, given = function_name(program, call), operand(program, call)
+        said = word(program, given)
+        if (name == "cumprod" and re.search(r"^(self_)?betas?$", said)) or (
+            name == "cumsum" and re.search(r"^alphas?$", said)
+        ):
+            yield spot(call, text=shown(call))
+    for node in program.nodes:
+        if (
+            not isinstance(node, ast.For)
+            or not isinstance(node.iter, ast.Call)
+            or function_name(program, node.iter) not in {"range", "trange"}
+        ):
+            continue
+        function = program.function(node)
+        samples = function is not None and re.search(r"sample|generat|denoise|p_sample_loop", function.name)
+        rising = "-1" not in text(node.iter) and "revers" not in text(node)
+        updates = re.search(r"alpha|beta|sigma", text(node)) and re.search(r"randn|noise", text(node))
+        index = text(node.target)
+        turned = re.search(rf"- {index}\b|- 1 - {index}\b", text(node))
+        if (
+            samples
+            and rising
+            and updates
+            and not turned
+            and "backward" not in text(node)
+            and f"[{index}]" in text(node)
+        ):
+            yield spot(node, text=f"for {shown(node.target)} in {shown(node.iter)}")
+
+
+@suspects("velocity turned round")
+def _velocity(program: Program) -> Iterator[Spot]:
+    """Find a flow along (1 - t) * a + t * b whose target is a - b."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        ends: dict[bool, str] = {}
+        for side in (node.left, node.right):
+            parts = [bare(program, one) for one in factors(side)]
+            rest = [
+                text(one) for one in parts if not isinstance(one, ast.BinOp) and not re.match(r"t\w*$|time", text(one))
+            ]
+            if len(parts) == 2 and len(rest) == 1:
+                ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
+        if set(ends) == {True, False}:
+            place = program.function(node) or program.tree
+            for one in ast.walk(place):
+                if (
+                    isinstance(one, ast.BinOp)
+                    and isinstance(one.op, ast.Sub)
+                    and (text(one.left), text(one.right)) == (ends[True], ends[False])
+                ):
+                    yield spot(one, text=shown(one))
+
+
+@suspects("guidance that falls short")
+def _guidance(program: Program) -> Iterator[Spot]:
+    """Find classifier-free guidance with the two predictions exchanged."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            left, right = word(program, node.left), word(program, node.right)
+            free = re.compile(r"uncond|_u$|null|empty")
+            if (
+                free.search(left)
+                and re.search(r"cond|_c$|text", right)
+                and not free.search(right)
+                and "loss" not in left
+            ):
+                yield spot(node, text=shown(node))
+
+
+@suspects("energies with exchanged signs")
+def _energies(program: Program) -> Iterator[Spot]:
+    """Find `energy(fake) - energy(real)` as a loss, and Langevin steps uphill."""
+    energy = re.compile(r"energ|(^|_)(e|ebm)(_|$)", re.IGNORECASE)
+    for name, value, _ in named_values(program):
+        terms = signed(program, value)
+        sides = {_drawn(part): sign for sign, part in terms if energy.search(text(part))}
+        if (
+            "loss" in name
+            and sides.get("fake") == 1
+            and sides.get("real") == -1
+            and mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE))
+        ):
+            yield spot(value, text=shown(value))
+
+
+def _drawn(node: ast.expr) -> str:
+    said = text(node)
+    return (
+        "fake" if re.search(r"neg|sampl|fake|gen", said) else "real" if re.search(r"pos|data|real|\bx\b", said) else ""
+    )
+
+
+SUSPECTS = suspects_of(globals())

@@ -1,0 +1,434 @@
+"""Suspects about pairs and teachers: contrast, recommenders, distillation, attacks, meta-learning, averages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.program import Class, Function, Program
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.algebra import (
+    around,
+    bare,
+    factors,
+    function_name,
+    held,
+    mentions_any,
+    named_values,
+    operand,
+    signed,
+    text,
+    word,
+    words_in,
+)
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.values import losses
+
+_POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
+_NEGATIVE = re.compile(r"(^|_)(neg|negatives?|an|n)(_|$)|^neg|^d_?an$|^dn$", re.IGNORECASE)
+_TEMPERATURE = re.compile(r"temp|(^|_)(tau|t)$", re.IGNORECASE)
+_BINARY = ast.BinOp
+
+
+# --- pairs ---
+
+
+@suspects("positive and negative exchanged")
+def _exchanged(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name = function_name(program, call)
+        names = [word(program, one) for one in call.args]
+        if (
+            "riplet" in name + text(call.func)
+            and len(names) >= 3
+            and _NEGATIVE.search(names[1])
+            and _POSITIVE.search(names[2])
+        ):
+            yield spot(call, text=shown(call))
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+            continue
+        left, right = word(program, node.left), word(program, node.right)
+        statement = text(program.statement(node))
+        turned = _NEGATIVE.search(left) and _POSITIVE.search(right)
+        straight = _POSITIVE.search(left) and _NEGATIVE.search(right)
+        distant = re.search(r"dist|^d_|_d$|^d[pn]$|^d_?a[pn]$", f"{left} {right}")
+        ranked = re.search(r"-.*(logsigmoid|log\(.*sigmoid)", statement)
+        margin = re.search(r"margin|relu\(|clamp\(", statement)
+        scores = re.search(r"sim|score|cos|logit|pred", f"{left} {right}")
+        if (turned and (ranked or (distant and margin))) or (straight and scores and margin and not distant):
+            yield spot(node, text=shown(node))
+
+
+@suspects("similarity of vectors of any length")
+def _lengths(program: Program) -> Iterator[Spot]:
+    """Find a product of embeddings over a temperature in a script that never normalises them."""
+    if mentions_any(program, re.compile(r"normali[sz]e|cosine|^norm$|l2_?norm", re.IGNORECASE)):
+        return
+    for node in program.nodes:
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Div)
+            and _TEMPERATURE.search(word(program, node.right))
+        ):
+            product = held(program, node.left)
+            crossed = (isinstance(product, ast.BinOp) and isinstance(product.op, ast.MatMult)) or function_name(
+                program, product
+            ) in {"matmul", "mm"}
+            if (
+                crossed
+                and re.search(r"\.T\b|\.t\(\)|transpose|\.mT", text(product))
+                and "softmax(" not in text(program.statement(node))
+            ):
+                yield spot(product, text=shown(product))
+
+
+@suspects("each one compared with itself")
+def _itself(program: Program) -> Iterator[Spot]:
+    for node in program.nodes:
+        sides: list[ast.expr] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            sides = [node.left, node.right]
+        elif isinstance(node, ast.Call) and function_name(program, node) in {"matmul", "mm"} and len(node.args) == 2:
+            sides = node.args
+        if not isinstance(node, ast.expr) or len(sides) != 2:
+            continue
+        if re.sub(r"\.T$|\.t\(\)$|\.mT$|\.transpose\(.*\)$", "", text(sides[1])) != text(sides[0]):
+            continue
+        inside = around(program, node)
+        masked = re.search(r"eye\(|diag|mask|triu|tril|scatter|inf", inside)
+        contrast = re.search(r"temp|tau|/ T\b", inside) and re.search(r"cross_entropy|logsumexp|exp\(|softmax", inside)
+        if contrast and not masked and "attn" not in inside and text(sides[0]) != text(sides[1]):
+            yield spot(node, text=shown(node))
+
+
+@suspects("same input twice")
+def _twice(program: Program) -> Iterator[Spot]:
+    """Find `z1 = f(x1)` and `z2 = f(x1)`, and two losses of a pair with the same arguments."""
+    seen: dict[tuple[ast.AST, str], tuple[str, ast.stmt]] = {}
+    kinds = {one.call for one in losses(program)}
+    for name, value, statement in named_values(program):
+        if not isinstance(value, ast.Call) or not value.args or isinstance(statement, ast.Return):
+            continue
+        model = re.search(
+            r"^(model|net|encoder|f|backbone|proj\w*|online\w*|student|siamese|embed\w*|predictor|head|h|g)$",
+            function_name(program, value),
+        )
+        if (
+            not model
+            and value not in kinds
+            and not re.search(r"criterion|loss_fn|cross_entropy", function_name(program, value))
+        ):
+            continue
+        outer = program.parents.get(statement) or program.tree
+        first = seen.setdefault((outer, text(value)), (name, statement))
+        paired = re.sub(r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", first[0]) == re.sub(
+            r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", name
+        )
+        if (
+            first[1] is not statement
+            and first[0] != name
+            and paired
+            and not _changes(program, value, first[1], statement)
+        ):
+            yield spot(statement, text=shown(statement), name=first[0])
+
+
+def _changes(program: Program, value: ast.expr, first: ast.stmt, second: ast.stmt) -> bool:
+    """Tell whether a step or an assignment between two statements can change a value."""
+    names = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+    scope = program.scope(value)
+    bound = any(first.lineno < one.line < second.lineno for name in names for one in program.bindings(scope, name))
+    return bound or any(first.lineno < one.lineno < second.lineno for one in program.calls_of(".step"))
+
+
+@suspects("prediction compared with its own view")
+def _own_view(program: Program) -> Iterator[Spot]:
+    for _, value, statement in named_values(program):
+        pairs = []
+        for call in ast.walk(value):
+            if isinstance(call, ast.Call) and len(call.args) >= 2:
+                names = [
+                    re.sub(r"^(pred|proj|target|online|proj|p|z|q|h)_?(\w*?_)?([12])$", r"\3", word(program, one))
+                    for one in call.args[:2]
+                ]
+                roots = [word(program, one)[:1] for one in call.args[:2]]
+                if set(names) <= {"1", "2"} and roots[0] in {"p", "q", "o"} and roots[0] != roots[1]:
+                    pairs.append((names, call))
+        if len(pairs) == 2 and all(one[0] == one[1] for one, _ in pairs):
+            yield spot(pairs[0][1], statement, text=shown(pairs[0][1]))
+
+
+@suspects("users and items exchanged")
+def _items(program: Program) -> Iterator[Spot]:
+    user, item = (
+        re.compile(r"user|(^|_)u(_|$)", re.IGNORECASE),
+        re.compile(r"item|movie|book|product|song|(^|_)i(_|$)", re.IGNORECASE),
+    )
+    for name, value, statement in named_values(program):
+        if function_name(program, value) == "Embedding" and isinstance(value, ast.Call) and value.args:
+            sizes = " ".join(words_in(value.args[0]))
+            if any(
+                one.search(name) and not two.search(name) and two.search(sizes) and not one.search(sizes)
+                for one, two in ((user, item), (item, user))
+            ):
+                yield spot(statement, text=shown(statement))
+    for call in program.calls:
+        name, given = function_name(program, call), word(program, call.args[0]) if len(call.args) == 1 else ""
+        if re.search(r"emb|bias", name) and any(
+            one.search(name) and not two.search(name) and two.search(given) and not one.search(given)
+            for one, two in ((user, item), (item, user))
+        ):
+            yield spot(call, text=shown(call))
+
+
+@suspects("negatives taken for likely")
+def _likely(program: Program) -> Iterator[Spot]:
+    """Find `logsigmoid(neg_score)`: negative sampling needs logsigmoid(-neg_score)."""
+    for call in program.calls:
+        given = operand(program, call)
+        if function_name(program, call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
+            source = text(held(program, bare(program, given)))
+            minus = re.search(r"neg\(\)|^-|\(-|1 - ", text(given) + source)
+            if re.search(r"(^|_)neg", word(program, given)) and not minus:
+                yield spot(call, text=shown(call))
+
+
+# --- teachers ---
+
+
+@suspects("teacher and student exchanged")
+def _teacher(program: Program) -> Iterator[Spot]:
+    """Find a divergence whose first argument is the teacher's, or with a temperature for one of the two."""
+    for one in losses(program):
+        if one.kind != "kl_div" or one.target is None:
+            continue
+        sides = [f"{text(side)} {text(held(program, bare(program, side)))}" for side in (one.input, one.target)]
+        teaches = [bool(re.search(r"teacher|(^|\W)t_(out|logits)|soft_target|old_", side)) for side in sides]
+        learns = [bool(re.search(r"student|(^|\W)s_(out|logits)", side)) for side in sides]
+        cooled = [bool(re.search(r"/ *(self\.)?\w*(temp|T\b|tau)", side)) for side in sides]
+        if teaches[0] and learns[1] and not learns[0] and not teaches[1]:
+            yield spot(
+                one.call,
+                text=shown(one.call),
+                what="the first argument is the student's log-probability, the second the teacher's probability",
+            )
+        elif cooled[0] != cooled[1] and all("softmax" in side for side in sides):
+            yield spot(one.call, text=shown(one.call), what="the temperature divides the scores of one side only")
+
+
+@suspects("temperature not made good")
+def _made_good(program: Program) -> Iterator[Spot]:
+    for one in losses(program):
+        inside = around(program, one.call)
+        cooled = re.search(r"/ *(self\.)?\w*(temp\w*|T\b|tau)", inside)
+        squared = re.search(r"(temp\w*|\bT|tau|args\.T)\)? ?(\*\* ?2|\* ?(self\.|args\.)?(temp|T\b|tau))|pow\(", inside)
+        if one.kind == "kl_div" and cooled and not squared and "teacher" in inside:
+            yield spot(one.call, text=shown(one.call))
+
+
+@suspects("teacher in training mode")
+def _teaching(program: Program) -> Iterator[Spot]:
+    """Find a teacher that the training calls and that nothing puts into evaluation mode."""
+    whole = around(program, program.tree)
+    for call in program.calls:
+        name = function_name(program, call)
+        if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
+            continue
+        calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
+        if (
+            not calm
+            and ".backward()" in whole
+            and not re.search(rf"{name}\.parameters\(\)[^\n]*lr|ema|momentum", whole)
+        ):
+            yield spot(call, text=shown(call))
+
+
+@suspects("temperature for some of the scores")
+def _some(program: Program) -> Iterator[Spot]:
+    """Find `cat([pos, neg / T])`: only some of the scores in one softmax are divided."""
+    for call in program.calls:
+        parts = (
+            call.args[0].elts
+            if function_name(program, call) in {"cat", "concat", "hstack"}
+            and call.args
+            and isinstance(call.args[0], ast.List | ast.Tuple)
+            else []
+        )
+        if len(parts) != 2:
+            continue
+        cooled = [
+            bool(re.search(r"/ *(self\.)?\w*(temp|tau|T\b)", f"{text(one)} {text(held(program, one))}"))
+            for one in parts
+        ]
+        if cooled[0] != cooled[1] and _POSITIVE.search(word(program, parts[0])):
+            yield spot(call, text=shown(call))
+
+
+@suspects("two terms with one weight")
+def _weights(program: Program) -> Iterator[Spot]:
+    """Find `alpha * a + alpha * b` and `(1 - alpha) * a + (1 - alpha) * b`."""
+    for name, value, _ in named_values(program):
+        terms = signed(program, value)
+        if "loss" in name and len(terms) == 2:
+            found = [
+                {
+                    text(one)
+                    for one in factors(part)
+                    if re.search(r"alpha|lam|beta|weight|ratio|mix", text(one)) and "loss" not in text(one)
+                }
+                for _, part in terms
+            ]
+            if found[0] and found[0] == found[1] and all(len(factors(part)) == 2 for _, part in terms):
+                yield spot(value, text=shown(value))
+
+
+# --- gradients of another kind ---
+
+
+@suspects("step uphill")
+def _uphill(program: Program) -> Iterator[Spot]:
+    """Find inner steps `w + lr * g`, and attacks `x - eps * grad.sign()`."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
+            continue
+        parts = factors(node.right)
+        signs = [
+            one for one in parts if function_name(program, one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))
+        ]
+        meant = re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", _whole(program))
+        sized = len(parts) > 1 and re.search(r"eps|alpha|step", text(node.right))
+        if signs and isinstance(node.op, ast.Sub) and sized and not meant:
+            yield spot(node, text=shown(node), what="lowers the loss of the true label, where an attack raises it")
+        rate = any(re.search(r"(^|_)(lr|alpha|step_size|rate)(_|$)|inner", word(program, one)) for one in parts)
+        slope = any(
+            re.search(r"^(g|grad|grads)$|\.grad$", word(program, one)) or text(one).endswith(".grad") for one in parts
+        )
+        inner = re.search(r"fast|inner|adapt|maml|meta|zip\(", around(program, node))
+        added = isinstance(node.op, ast.Add) and len(parts) == 2 and "advers" not in _whole(program)
+        if added and inner and rate and slope and not signs:
+            yield spot(node, text=shown(node), what="goes along the gradient and so raises the loss")
+
+
+def _whole(program: Program) -> str:
+    return around(program, program.tree)
+
+
+@suspects("gradients of an attack kept")
+def _kept(program: Program) -> Iterator[Spot]:
+    """Find an attack with its own backward pass between zero_grad and the step: its gradients go into the step."""
+    attacks = {
+        name
+        for name, node in program.functions.items()
+        if re.search(r"attack|fgsm|pgd|advers|perturb", name)
+        and ".backward()" in text(node)
+        and not re.search(r"zero_grad|autograd\.grad", text(node))
+    }
+    for name in attacks:
+        for call in [*program.calls_of(name), *program.calls_of(f".{name}")]:
+            statement = program.statement(call)
+            body = getattr(program.parents.get(statement), "body", [])
+            at = body.index(statement) if isinstance(body, list) and statement in body else -1
+            before, behind = [text(one) for one in body[: max(at, 0)]], [text(one) for one in body[at + 1 :]]
+            passes = next((i for i, one in enumerate(behind) if ".backward()" in one), None)
+            cleared = any("zero_grad" in one for one in behind[:passes])
+            if at >= 0 and passes is not None and any("zero_grad" in one for one in before) and not cleared:
+                yield spot(statement, text=shown(call))
+
+
+@suspects("reversal that reverses nothing")
+def _reversal(program: Program) -> Iterator[Spot]:
+    """Find a gradient reversal whose backward has no minus sign, and one beside a loss that is subtracted."""
+    turned: list[Class] = [
+        one for name, one in program.classes.items() if re.search(r"revers|grl", name, re.IGNORECASE)
+    ]
+    for one in turned:
+        backward: Function | None = one.methods.get("backward")
+        for node in ast.walk(backward) if backward is not None else ():
+            if (
+                isinstance(node, ast.Return)
+                and node.value is not None
+                and not re.search(r"-|neg", text(backward).replace("->", ""))
+            ):
+                yield spot(node, text=shown(node), what="passes the gradient on with its sign")
+    if turned:
+        for name, value, _ in named_values(program):
+            lowered = [
+                part for sign, part in signed(program, value) if sign < 0 and re.search(r"domain|adv", text(part))
+            ]
+            if "loss" in name and lowered:
+                yield spot(value, text=shown(value), what="subtracts a loss whose gradient is reversed already")
+
+
+@suspects("average into one of its parts")
+def _average(program: Program) -> Iterator[Spot]:
+    """Find `avg = states[0]` that a loop adds to: the first client's weights change as well."""
+    for name, value, statement in named_values(program):
+        first = isinstance(value, ast.Subscript) and text(value.slice) == "0"
+        if first and re.search(r"avg|average|global|mean|agg", name):
+            inside = around(program, statement)
+            if re.search(rf"\b{re.escape(name)}\[\w+\] (\+=|= {re.escape(name)})", inside):
+                yield spot(statement, text=shown(statement))
+
+
+# --- the order of parts ---
+
+
+@suspects("parts taken in another order")
+def _order(program: Program) -> Iterator[Spot]:
+    """Find `a, c, b = f()` where f returns a, b, c, and calls that give named values to other parameters."""
+    stored = [
+        call.args[0].elts
+        for call in program.calls
+        if function_name(program, call) in {"append", "push"}
+        and len(call.args) == 1
+        and isinstance(call.args[0], ast.Tuple)
+    ]
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.For) else None
+        if not isinstance(target, ast.Tuple) or len(target.elts) < 2:
+            continue
+        value = node.value if isinstance(node, ast.Assign) else node.iter if isinstance(node, ast.For) else None
+        given = _given(program, value)
+        loose = stored if isinstance(node, ast.For) or (value is not None and "zip(*" in text(value)) else []
+        for parts in [*given, *loose]:
+            if _is_moved([_root(text(one)) for one in target.elts], [_root(text(one)) for one in parts]):
+                place = node if isinstance(node, ast.stmt) else program.statement(target)
+                yield spot(place, text=shown(target), other=", ".join(text(one) for one in parts))
+                break
+    for call in program.calls:
+        function = program.functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
+        if function is not None and not call.keywords and len(call.args) > 1:
+            wanted = [one.arg for one in function.args.args][: len(call.args)]
+            if _is_moved([_root(text(one)) for one in call.args], [_root(one) for one in wanted]):
+                yield spot(call, text=shown(call), other=", ".join(wanted))
+
+
+def _given(program: Program, value: ast.expr | None) -> list[list[ast.expr]]:
+    """Return the tuples that a called function or model of the script returns."""
+    if not isinstance(value, ast.Call):
+        return []
+    name = function_name(program, value)
+    function = program.functions.get(name) if name not in {"sample", "step"} else None
+    made = function if isinstance(value.func, ast.Name) else None
+    if made is None and isinstance(value.func, ast.Name):
+        maker = program.value_of(value.func)
+        owner = program.classes.get(function_name(program, maker)) if isinstance(maker, ast.Call) else None
+        made = owner.methods.get("forward") if owner is not None else None
+    returned = [one.value for one in ast.walk(made) if isinstance(one, ast.Return)] if made is not None else []
+    return [one.elts for one in returned if isinstance(one, ast.Tuple)]
+
+
+def _root(name: str) -> str:
+    """Return a name without what says that it holds several, or a batch."""
+    name = re.sub(r"^self\.|^(b|batch|mb)_|_(b|batch|t|list|tensor)$", "", name.lower())
+    return name.removesuffix("s")
+
+
+def _is_moved(taken: list[str], given: list[str]) -> bool:
+    plain = all(re.fullmatch(r"[a-z]\w+", one) for one in (*taken, *given))
+    return plain and len(set(taken)) == len(taken) and sorted(taken) == sorted(given) and taken != given
+
+
+SUSPECTS = suspects_of(globals())

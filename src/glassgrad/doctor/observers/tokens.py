@@ -43,6 +43,14 @@ def padding_of(ids: Array) -> tuple[Array, int] | None:
     return places, filler
 
 
+def _between(padding: Array) -> Array:
+    """Return the places of padding in rows that have other tokens on both sides of it."""
+    before = np.cumsum(~padding[:, ::-1], axis=1)[:, ::-1] > 0
+    after = np.cumsum(~padding, axis=1) > 0
+    between: Array = padding & before & after
+    return between
+
+
 class Tokens:
     """Looks at the embeddings of the first sampled passes, between the calls of `end_pass`."""
 
@@ -81,9 +89,9 @@ class Tokens:
             return
         padding = ids == index
         if ids.ndim == 2 and ids.shape[1] > 1:
-            before = np.cumsum(~padding[:, ::-1], axis=1)[:, ::-1] > 0
-            after = np.cumsum(~padding, axis=1) > 0
-            padding = padding & before & after
+            padding = _between(padding)
+            if len(ids) > 2:  # the sequences may be its columns; columns of two have nothing between
+                padding = padding & _between((ids == index).T).T
         _, found = self._inner.get(name, (index, 0))
         self._inner[name] = index, found + bool(padding.mean() > _ELSEWHERE)
 

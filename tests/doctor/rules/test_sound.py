@@ -96,6 +96,29 @@ def test_padding_at_the_ends_of_columns_is_no_token(columns: str, told: bool) ->
     assert ("padding index is a token" in seen) == told
 
 
+class Decoder(nn.Module):
+    """Reads sequences step by step, one token of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.cell, self.out = nn.Embedding(9, 8, padding_idx=0), nn.GRUCell(8, 8), nn.Linear(8, 2)
+
+    def forward(self, ids: Any) -> Any:
+        state = gg.zeros(len(ids), 8)
+        for at in range(ids.shape[1]):
+            state = self.cell(self.embed(ids[:, at]), state)
+        return self.out(state)
+
+
+@pytest.mark.parametrize(("padded", "told"), [(True, False), (False, True)])
+def test_padding_behind_the_last_step_of_some_examples_is_no_token(padded: bool, told: bool) -> None:
+    ids = np.random.default_rng(0).integers(padded, 9, (20, 7))
+    ids[(np.arange(7) >= np.arange(20)[:, None] % 5 + 3) & padded] = 0
+    model, y = Decoder(), gg.randint(0, 2, (20,))
+    seen = rules(found(model, lambda: F.cross_entropy(model(gg.tensor(ids)), y)))
+    assert ("padding index is a token" in seen) == told
+
+
 # --- terms of a loss ---
 
 

@@ -108,7 +108,7 @@ class Tokens:
             if len(steps) > 2 and len({len(one) for one in steps}) == 1:
                 between = _between(np.stack(steps, 1))
                 # A decoder that is fed its own guesses may guess the padding as well.
-                padding = between if 2 * between.sum() > padding.sum() else np.zeros(1, bool)
+                padding = between if 4 * between.sum() > padding.sum() else np.zeros(1, bool)
             self._note_pads(name, index, padding)
         self._single.clear()
 

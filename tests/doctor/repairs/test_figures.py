@@ -70,6 +70,17 @@ def test_a_run_near_its_best_needs_no_change() -> None:
     assert not is_finished(figures("loss 0.01", {}))
 
 
+def test_terms_of_a_bound_count_together() -> None:
+    """One of them falls where the other rises: without noise the error falls, without a code the divergence."""
+    found = figures("reconstruction 24.0 kl 6.0\nreconstruction 12.5, KL 5.5", {})
+    assert set(found) == {"reconstruction and kl"}
+    one = found["reconstruction and kl"]
+    assert (one.value, one.first, one.higher) == (18.0, 30.0, False)
+    assert set(figures("loss 18.0 recon 12.5 kl 5.5", {})) == {"loss"}
+    assert set(figures("kl 5.5 accuracy 0.5", {})) == {"kl", "accuracy"}
+    assert figures("reconstruction psnr 21.0", {})["reconstruction psnr"].higher
+
+
 def test_what_helps_one_player_against_the_other_is_no_repair() -> None:
     """A player that stands still is beaten at once: the loss of its opponent falls, and its own rises."""
     before = figures("hunter loss 3.05 hare loss 0.05", {})

@@ -23,13 +23,13 @@ def _seeded() -> None:
 
 
 def found(
-    model: Any, loss_of: Callable[[], Any], trained: Any = None, after: Callable[[], None] = lambda: None
+    model: Any, loss_of: Callable[[], Any], after: Callable[[], None] = lambda: None, steps: int = 12
 ) -> list[Finding]:
-    """Return the findings of a training of 12 steps that are no hints; `after` runs after each step."""
-    parts = [one for one in (model if trained is None else trained).parameters() if one.requires_grad]
+    """Return the findings of a training that are no hints; `after` runs after each step."""
+    parts = [one for one in model.parameters() if one.requires_grad]
     optimizer = gg.optim.Adam(parts, lr=1e-2)
     with watch(model, optimizer, report=False, preset="full") as seen:
-        for _ in range(12):
+        for _ in range(steps):
             optimizer.zero_grad()
             loss_of().backward()
             optimizer.step()
@@ -199,3 +199,18 @@ def test_a_minus_before_the_advantage_counts(loss_of: Callable[[Any, Any], Any],
     actions, gain = gg.randint(0, 3, (30,)), gg.randn(30)
     seen = rules(found(model, lambda: loss_of(Categorical(logits=model(x)).log_prob(actions), gain)))
     assert ("sign of the loss turned" in seen) == told
+
+
+# --- jumps of the loss ---
+
+
+@pytest.mark.parametrize(("length", "told"), [(1, False), (3, True)])
+def test_a_jump_that_is_over_at_once_is_one_of_the_sample(length: int, told: bool) -> None:
+    """What a step has done to the weights is felt in the next steps too."""
+    model, x, y, step = nn.Linear(4, 1), gg.randn(64, 4), gg.randn(64, 1), iter(range(120))
+
+    def loss() -> Any:
+        error = F.mse_loss(model(x), y)
+        return error + 20 if next(step) % 25 in range(15, 15 + length) else error + 1
+
+    assert ("loss spikes" in rules(found(model, loss, steps=120))) == told

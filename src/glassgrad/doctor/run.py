@@ -101,7 +101,8 @@ class Setup:
     Attributes:
         optimizers: (class, options of the first group) of each.
         not_given: trainable parameters of the model that no optimizer updates.
-        elsewhere: trainable parameters that an optimizer made later updates.
+        elsewhere: trainable parameters that another optimizer has updated or will update.
+        loaded: trainable parameters that no optimizer updates, and that keep the weights which were loaded into them.
         foreign: the number of the optimizers' tensors that are not in the model; `given`: the number of those that are.
         shared: for each module with parameters that occurs more than once in a container, the places: "layer 2 is 0".
         unseeded: (generator, the user's line) of generators without a seed.
@@ -113,6 +114,7 @@ class Setup:
     optimizers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     not_given: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    loaded: tuple[str, ...] = ()
     foreign: int = 0
     given: int = 0
     shared: tuple[str, ...] = ()
@@ -120,6 +122,11 @@ class Setup:
     stochastic: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
     built: str = ""
+
+    @property
+    def rested(self) -> frozenset[str]:
+        """The names of the parameters that this training leaves alone on purpose."""
+        return frozenset((*self.elsewhere, *self.loaded, *self.frozen))
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,30 @@ Trainer(teacher, student).fit(batches)
         (("(second.parameters", "(first.parameters"),),
     ),
     Case(
+        "optimizer of another model",
+        """
+class Block(nn.Module):
+    def __init__(self, last):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4))
+        self.last = last
+    def forward(self, x):
+        made = self.net(x)
+        return made if self.last else x + made
+blocks = nn.ModuleList([Block(i == 3) for i in range(4)])
+others = nn.ModuleList([Block(i == 3) for i in range(4)])
+optimizer = torch.optim.Adam(others.parameters())  #!
+for x, y in batches:
+    for block in blocks:
+        x = block(x)
+    loss = F.cross_entropy(x, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("others.parameters", "blocks.parameters"),),
+    ),
+    Case(
         "loss detached",
         """
 class Critic(nn.Module):

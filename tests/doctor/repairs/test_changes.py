@@ -173,3 +173,38 @@ def test_text_is_replaced_by_bytes_not_letters() -> None:
 
 def test_a_script_without_a_backward_pass_has_few_changes() -> None:
     assert edits_of("print('nothing to train')\n") == []
+
+
+CHOICES = """
+import glassgrad as torch
+from glassgrad import nn, optim
+
+net = nn.Linear(4, 2)
+opt = optim.SGD(net.parameters(), lr=0.1)
+sched = optim.lr_scheduler.StepLR(opt, 10)
+for it, (x, y) in enumerate(batches):
+    x = nn.functional.dropout(x, 0.1)
+    loss = nn.functional.cross_entropy(net(x), y)
+    loss.backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    if it % 4 == 3:
+        opt.step()
+        opt.zero_grad()
+    if y.max() < 3:
+        sched.step()
+    net.weight.data.zero_()
+"""
+
+
+def test_how_often_limits_schedules_and_noise_are_choices() -> None:
+    """A sound script may have or lack them, so a better figure names no fault."""
+    edits = edits_of(CHOICES)
+    lines = dict(enumerate(CHOICES.splitlines(), start=1))
+
+    def chosen(line: str, means: str) -> set[bool]:
+        return {one.tunes for one in edits if line in lines[one.line] and means in one.means}
+
+    assert chosen("it % 4", "condition keeps") == chosen("it % 4", "should not run") == {True}
+    assert chosen("clip_grad", "should not be there") == chosen("sched.step", "should not be there") == {True}
+    assert chosen("dropout", "dropout is applied") == {True}
+    assert chosen("y.max()", "condition keeps") == chosen("data.zero_", "should not be there") == {False}

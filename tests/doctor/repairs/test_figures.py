@@ -6,7 +6,9 @@ import math
 
 import pytest
 
+from glassgrad.doctor.repairs.edits import Edit
 from glassgrad.doctor.repairs.figures import Figure, figures, gain, is_finished
+from glassgrad.doctor.repairs.search import harms
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,29 @@ def test_a_run_near_its_best_needs_no_change() -> None:
     assert is_finished(figures("loss 0.01 accuracy 0.99", {}))
     assert not is_finished(figures("train accuracy 0.99 test accuracy 0.5", {}))
     assert not is_finished(figures("loss 0.01", {}))
+
+
+def test_terms_of_a_bound_count_together() -> None:
+    """One of them falls where the other rises: without noise the error falls, without a code the divergence."""
+    found = figures("reconstruction 24.0 kl 6.0\nreconstruction 12.5, KL 5.5", {})
+    assert set(found) == {"reconstruction and kl"}
+    one = found["reconstruction and kl"]
+    assert (one.value, one.first, one.higher) == (18.0, 30.0, False)
+    assert set(figures("loss 18.0 recon 12.5 kl 5.5", {})) == {"loss"}
+    assert set(figures("kl 5.5 accuracy 0.5", {})) == {"kl", "accuracy"}
+    assert figures("reconstruction psnr 21.0", {})["reconstruction psnr"].higher
+
+
+def test_what_helps_one_player_against_the_other_is_no_repair() -> None:
+    """A player that stands still is beaten at once: the loss of its opponent falls, and its own rises."""
+    before = figures("hunter loss 3.05 hare loss 0.05", {})
+    usual = {name: (one, one) for name, one in before.items()}
+    edit, of_loss = Edit(1, "pass", "pass", ""), Edit(1, "", "", "", rescales=True)
+    beaten, both = (
+        figures(text, {}) for text in ("hunter loss 0.03 hare loss 0.97", "hunter loss 0.03 hare loss 0.06")
+    )
+    assert gain(before["hunter loss"], beaten["hunter loss"]) > 1
+    assert harms(edit, beaten, usual)
+    assert not harms(edit, both, usual)
+    assert not harms(of_loss, beaten, usual), "another scale of the losses says nothing"
+    assert harms(edit, figures("hunter loss 0.03 hare loss nan", {}), usual)

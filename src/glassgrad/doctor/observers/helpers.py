@@ -110,7 +110,7 @@ def _loaded(module: Module, result: object) -> None:
     if missing and len(missing) >= len(module.state_dict()):
         _loads.append((module, where, len(missing)))
     elif len(_taken) < _MOST_LOADS:
-        _taken.append(noted(module, where))
+        _taken.append(noted(module, where, missing))
 
 
 def _scheduled(schedule: Schedule) -> None:

@@ -23,8 +23,9 @@ from glassgrad.doctor.observers.forward_watch import Looker
 from glassgrad.doctor.observers.models import own_functions, standing
 from glassgrad.doctor.observers.models.apart import Apart
 from glassgrad.doctor.observers.models.beginnings import gains, slight
-from glassgrad.doctor.observers.models.loads import drawn_anew
+from glassgrad.doctor.observers.models.loads import drawn_anew, resting
 from glassgrad.doctor.observers.models.reached import Reached
+from glassgrad.doctor.observers.models.resting import Resting, fixed
 from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, remade, told, where_put
 from glassgrad.doctor.observers.reading import Readings
 from glassgrad.doctor.observers.rows import Rows
@@ -55,7 +56,6 @@ class Structure:
         self._mine = {id(parameter) for _, parameter in named} | {id(one) for one in self._held}
         self._outside: dict[str, Outside] = {}
         self._replaced: dict[str, str] = {}
-        self._begun = False
         self._alike: tuple[tuple[str, ...], str] = (), ""
         self._matrices = 0
         self._files: list[str] = []
@@ -64,7 +64,7 @@ class Structure:
         self._thrown = self._passes = self._same = self._varied = 0
         self._zeros: list[float] = []
         self._sides: list[tuple[float, str]] = []
-        self._moved: dict[str, int] = {}
+        self._resting = Resting()
         self._inputs: Array | None = None
         self._output: Array | None = None
         self._tokens_entered: Array | None = None
@@ -78,6 +78,7 @@ class Structure:
         self._alike_rows, self._effects, self._reached = Alike(), Effects(), Reached()
         self.apart = Apart()
         self._anew: tuple[str, int, int] | None = None
+        self._loaded: frozenset[int] = frozenset()
         self._whole: Array | None = None
         self._silent, self._looks = True, 0  # whether no loss has shown its targets so far
         self._remade: tuple[int, str] = 0, ""
@@ -87,12 +88,12 @@ class Structure:
         self._forwards = 0
         self._draws = Draws(calls)
         self._args: Args = ()
-        self._against, self._seeds, self._asking, self._told = False, 0, False, 0
+        self._begun = self._against = self._strays = self._asking = False
+        self._seeds = self._told = 0
         self._bad: tuple[str, str] | None = None
         self._copies: Copies | None = None
         self._frozen: tuple[str, ...] = ()
         self._twins: set[int] = set()
-        self._strays = False
         self._elsewhere: set[int] = set()
         mine = {id(one) for one in self._held}
         self._moded = any(stochastic(model)) and _elements([one for _, one in named]) <= _MOST_ELEMENTS
@@ -185,6 +186,7 @@ class Structure:
             if not self._calls.steps:
                 self._look_for_alike()
                 self._anew = drawn_anew(self._model, helpers.taken())
+                self._loaded = resting(helpers.taken())
             if self._lacking:  # a search through all objects, unless somebody tells of the optimizers
                 self._elsewhere = held_by_optimizers(library.is_torch(self._model))
             self._look_for_strays(loss)
@@ -328,8 +330,7 @@ class Structure:
     def stepping(self) -> None:
         """Note a step of the optimizer."""
         if self._moded:
-            for name, moves in standing.fixed(self._model):
-                self._moved[name] = self._moved.get(name, 0) + moves
+            self._resting.look(self._model)
         self._pending = False
         self._calls.note("step")
         self._note("S")
@@ -375,9 +376,12 @@ class Structure:
 
     def fitted(self, setup: Setup) -> Setup:
         """Return a setup as it is now: what is frozen, and what no optimizer has, none made later either."""
-        missing = set(setup.not_given)
-        left = tuple(name for name, one in self._named if name in missing and id(one) not in self._elsewhere)
-        return replace(setup, frozen=self.frozen(), not_given=left, elsewhere=tuple(sorted(missing - set(left))))
+        lacking = [(name, one) for name, one in self._named if name in setup.not_given]
+        others = tuple(name for name, one in lacking if id(one) in self._elsewhere)
+        loaded = tuple(name for name, one in lacking if id(one) in self._loaded and name not in others)
+        loaded = () if setup.foreign else loaded  # an optimizer of other tensors may be meant for these
+        left = tuple(name for name, _ in lacking if name not in {*others, *loaded})
+        return replace(setup, frozen=self.frozen(), not_given=left, elsewhere=others, loaded=loaded)
 
     def frozen(self) -> tuple[str, ...]:
         """Return the names of the parameters that require no gradient now."""
@@ -460,8 +464,8 @@ class Structure:
             scales=tuple(self._scales),
             sides=tuple(self._sides),
             pretending=standing.pretending(self._model, self._files),
-            fixed=tuple(name for name, _ in standing.fixed(self._model)),
-            moving=tuple(name for name, passes in self._moved.items() if passes >= standing.LEAST // 4),
+            fixed=tuple(name for name, _ in fixed(self._model)),
+            moving=self._resting.found(self._model),
         )
 
     def _mixed(self) -> tuple[str, str]:

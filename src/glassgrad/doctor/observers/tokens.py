@@ -43,6 +43,14 @@ def padding_of(ids: Array) -> tuple[Array, int] | None:
     return places, filler
 
 
+def _between(padding: Array) -> Array:
+    """Return the places of padding in rows that have other tokens on both sides of it."""
+    before = np.cumsum(~padding[:, ::-1], axis=1)[:, ::-1] > 0
+    after = np.cumsum(~padding, axis=1) > 0
+    between: Array = padding & before & after
+    return between
+
+
 class Tokens:
     """Looks at the embeddings of the first sampled passes, between the calls of `end_pass`."""
 
@@ -54,6 +62,7 @@ class Tokens:
         self._in_pass = False
         self._shifted = self._same_place = False
         self._inner: dict[str, tuple[int, int]] = {}
+        self._single: dict[tuple[str, int], list[Array]] = {}
         self.leaks: bool | None = None
         self.repeats = False
         self.twice = 0
@@ -76,16 +85,32 @@ class Tokens:
             result.register_hook(lambda g: self._arrived(library.numbers(g)))
 
     def _look_for_pads(self, name: str, ids: Array, index: int | None) -> None:
-        """Count the passes in which the padding index is a token: alone, or before another one in its sequence."""
+        """Look whether the padding index is a token: alone, or before another one in its sequence."""
         if index is None or ids.size < _FEWEST:
             return
         padding = ids == index
-        if ids.ndim == 2 and ids.shape[1] > 1:
-            before = np.cumsum(~padding[:, ::-1], axis=1)[:, ::-1] > 0
-            after = np.cumsum(~padding, axis=1) > 0
-            padding = padding & before & after
+        if ids.ndim != 2 or ids.shape[1] < 2:
+            self._single.setdefault((name, index), []).append(padding.reshape(-1))
+            return
+        between = _between(padding)
+        if len(ids) > 2:  # the sequences may be its columns; columns of two have nothing between
+            between &= _between(padding.T).T
+        self._note_pads(name, index, between)
+
+    def _note_pads(self, name: str, index: int, padding: Array) -> None:
         _, found = self._inner.get(name, (index, 0))
         self._inner[name] = index, found + bool(padding.mean() > _ELSEWHERE)
+
+    def _end_single(self) -> None:
+        """Look at the calls with one token of each example: several calls in a pass are the steps of sequences."""
+        for (name, index), steps in self._single.items():
+            padding = np.concatenate(steps)
+            if len(steps) > 2 and len({len(one) for one in steps}) == 1:
+                between = _between(np.stack(steps, 1))
+                # A decoder that is fed its own guesses may guess the padding as well.
+                padding = between if 4 * between.sum() > padding.sum() else np.zeros(1, bool)
+            self._note_pads(name, index, padding)
+        self._single.clear()
 
     def pads(self) -> tuple[str, int] | None:
         """Return an embedding whose padding index comes among the other tokens in two passes, and the index."""
@@ -130,6 +155,7 @@ class Tokens:
 
     def end_pass(self) -> None:
         """Count a pass with tokens."""
+        self._end_single()
         self._reached += self._in_pass
         self._passes += self._ids is not None
         self._ids, self._places, self._in_pass = None, None, False

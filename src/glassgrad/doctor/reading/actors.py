@@ -73,10 +73,10 @@ def contains(outer: Value, inner: Value) -> bool:
     """Tell whether a module is another one, or a part that the other makes in its call or its methods."""
     if outer.node is inner.node and (outer.frame == inner.frame):
         return True
-    if any(frame.call is outer.node and frame.outer == outer.frame for frame in frames_of(inner.frame)):
-        return True
-    same = outer.frame == inner.frame
-    return same and outer.node is not inner.node and any(node is inner.node for node in ast.walk(outer.node))
+    made: list[ast.expr] = [frame.call for frame in frames_of(inner.frame) if frame.outer == outer.frame]
+    if outer.frame == inner.frame:
+        made.append(inner.node)
+    return bool(made) and any(node is one for node in ast.walk(outer.node) for one in made)
 
 
 def related(one: Value, other: Value) -> bool:

@@ -16,6 +16,8 @@ _LOWER = re.compile(
     r"loss|err|\b[rn]?m[sa]e\b|rms|nll|perplex|ppl|bits|\bkl\b|distance|\b[wc]er\b|wrong|deviation|\boff\b|cost|gap|miss",
     re.IGNORECASE,
 )
+_PART = re.compile(r"\bkl\b|\brecon|\brec\b", re.IGNORECASE)
+"""Terms of a bound, of which one falls while the other rises."""
 _HELD_OUT = re.compile(r"test|\bval(id\w*)?\b|held|eval|new|unseen|\bdev\b|true|clean|sampl", re.IGNORECASE)
 _BASELINE = re.compile(r"chance|guess|baseline|best possible|of the mean|constant|lr\b|rate|entropy of", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w])|\b(?:nan|inf)\b|(?<=-)inf\b")
@@ -66,13 +68,30 @@ def figures(printed: str, fits: Mapping[str, float]) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     for line in printed.splitlines()[-400:]:
         for name, value in _pairs(line):
-            higher, lower = bool(_HIGHER.search(name)), bool(_LOWER.search(name))
+            higher = bool(_HIGHER.search(name))
+            lower = bool(_LOWER.search(name)) or (bool(_PART.search(name)) and not higher)
             if (higher or lower) and not _BASELINE.search(name):
                 first = found[name].first if name in found else value
                 found[name] = Figure(name, value, higher and not lower, bool(_HELD_OUT.search(name)), first=first)
+    _join_parts(found)
     for name, value in fits.items():
         found[name] = Figure(name, value, True, "without gradients" in name, own=False)
     return found
+
+
+def _join_parts(found: dict[str, Figure]) -> None:
+    """Replace the terms of a bound by their sum, or leave them out beside the whole loss."""
+    for held_out in (False, True):
+        same = [one for one in found.values() if one.held_out == held_out and not one.higher]
+        terms = [one for one in same if _PART.search(one.name)]
+        if len(same) < 2 or not terms:
+            continue
+        for one in terms:
+            del found[one.name]
+        if len(terms) == len(same):
+            name = " and ".join(one.name for one in terms)
+            value, first = sum(one.value for one in terms), sum(one.first for one in terms)
+            found[name] = Figure(name, value, higher=False, held_out=held_out, first=first)
 
 
 def _pairs(line: str) -> Iterator[tuple[str, float]]:

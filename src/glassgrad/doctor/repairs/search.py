@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import os
 import queue
@@ -212,7 +213,8 @@ def _taken_along(home: Path, folder: Path, take: Callable[[Path, Path], object])
 def search(path: str, arguments: Sequence[str] = (), seconds: float = SECONDS, workers: int | None = None) -> Search:
     """Try changes of a script, the likely ones first, for a number of seconds; Ctrl-C ends it early.
 
-    A change counts if a figure becomes clearly better with it (see `figures.gain`), and again with other seeds.
+    A change counts if a figure becomes clearly better with it (see `figures.gain`), again with other seeds, and none
+    that tells as much becomes clearly worse.
     """
     begun = time.monotonic()
     source = Path(path).read_text(encoding="utf-8")
@@ -282,9 +284,22 @@ def _judged(source: str, trial: Trial, before: dict[str, tuple[Figure, Figure]])
             continue
         after = trial.figures.get(name)
         won = gain(middle, after)
-        if after is not None and won >= _least(trial.edit, middle) and not gain(after, best):
+        if after is None or won < _least(trial.edit, middle) or gain(after, best):
+            continue
+        if not harms(trial.edit, trial.figures, before):
             return Repair(trial.edit, line_of(source, trial.edit.line), middle, (after.value,), won)
     return None
+
+
+def harms(edit: Edit, after: dict[str, Figure], before: dict[str, tuple[Figure, Figure]]) -> bool:
+    """Tell whether another figure that tells as much becomes clearly worse, such as the loss of the other player."""
+    for name, (middle, _) in before.items():
+        now = after.get(name)
+        if now is None or (middle.of_loss and edit.rescales):
+            continue
+        if gain(now, middle) >= 1 or (math.isfinite(middle.value) and not math.isfinite(now.value)):
+            return True
+    return False
 
 
 def _least(edit: Edit, figure: Figure) -> float:
@@ -306,6 +321,9 @@ def _confirmed(runner: Runner, good: Sequence[Repair], before: dict[str, tuple[F
     found = []
     for one, trial in zip(good, again, strict=True):
         after = (trial.figures or {}).get(one.figure.name)
-        if after is not None and gain(before[one.figure.name][0], after) >= CONFIRMED * _least(one.edit, one.figure):
+        least = CONFIRMED * _least(one.edit, one.figure)
+        if after is None or gain(before[one.figure.name][0], after) < least:
+            continue
+        if not harms(one.edit, trial.figures or {}, before):
             found.append(replace(one, after=(*one.after, after.value)))
     return found

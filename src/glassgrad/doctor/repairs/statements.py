@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS
@@ -15,6 +16,8 @@ _FIXED = (*FUNCTIONS, ast.ClassDef, ast.Return, ast.Break, ast.Continue)
 _PLAIN = ast.Expr | ast.Assign | ast.AugAssign
 _LATER = "right before the loop, behind what replaces parameters"
 _CALLS = frozenset({"step", "zero_grad", "backward"})
+_CHOSEN = re.compile(r"clip_grad|sched|clamp_|dropout", re.IGNORECASE)
+"""Statements that a sound script may have or lack: limits, schedules and noise."""
 
 
 def left_out(zones: Zones) -> Edits:
@@ -36,8 +39,9 @@ def left_out(zones: Zones) -> Edits:
         elif isinstance(node, ast.For) and zone == "setup":
             yield _gone(zones, node, 2.0)
         elif isinstance(node, ast.If):
-            yield zones.edit("a condition keeps the code from running", (node.test, "True"), prior=2)
-            yield zones.edit("the code behind a condition should not run", (node.test, "False"), prior=1)
+            often = any(isinstance(one, ast.Mod) for one in ast.walk(node.test))  # how often is a choice
+            yield zones.edit("a condition keeps the code from running", (node.test, "True"), prior=2, tunes=often)
+            yield zones.edit("the code behind a condition should not run", (node.test, "False"), prior=1, tunes=often)
         elif isinstance(node, ast.With) and "no_grad" in text.of(node.items[0].context_expr):
             entered = node.items[0].context_expr
             new = text.of(entered).replace("no_grad", "enable_grad")
@@ -46,7 +50,8 @@ def left_out(zones: Zones) -> Edits:
 
 def _gone(zones: Zones, node: ast.stmt, prior: float) -> Edit | None:
     what = zones.text.of(node).splitlines()[0][:60]
-    return zones.edit(f"{what} should not be there", (node, "pass"), prior=prior)
+    chosen = isinstance(node, ast.Expr) and bool(_CHOSEN.search(what))
+    return zones.edit(f"{what} should not be there", (node, "pass"), prior=prior, tunes=chosen)
 
 
 def exchanged(zones: Zones) -> Edits:

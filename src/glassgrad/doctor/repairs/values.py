@@ -147,7 +147,8 @@ def applied(zones: Zones) -> Edits:
         inner = _operand(zones, call)
         if name in _WRAPS and inner is not None:
             means = f"{name} is applied where it does not belong"
-            yield zones.edit(means, (call, f"({text.of(inner)})"), prior=4 if zones.of_loss(call) else 3)
+            first = 4 if zones.of_loss(call) else 3
+            yield zones.edit(means, (call, f"({text.of(inner)})"), prior=first, tunes=name == "dropout")
             within = _operand(zones, inner) if isinstance(inner, ast.Call) else None
             if within is not None and text.of(within) != "self":
                 yield zones.edit(f"{means}, and what is inside of it", (call, f"({text.of(within)})"), prior=2)

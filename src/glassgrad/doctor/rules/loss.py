@@ -24,6 +24,8 @@ EXCESS = 0.5
 REACH = 4.0
 """The largest output at first, below which a loss above that of a guess is none of large outputs."""
 RISEN, LEAP, SPIKE = 1.5, 5.0, 3.0
+LASTS = 0.2
+"""The part of a jump that the next step still has, if the jump was of the weights."""
 GROWN, BATCH = 1.5, 16
 """The growth of updates before a jump of the loss, and the batch size below which one odd example causes a jump."""
 FALLS = 0.6
@@ -127,7 +129,8 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
             f"the first loss is {curve[0, 1]:.4g}; a constant guess has {expected:.4g} "
             f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong"
         )
-        yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), threshold=limit)
+        new = not run.setup.rested  # else a new layer stands on features of any size, which others have learnt
+        yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), severity="" if new else "info", threshold=limit)
 
 
 def _scaled(graph: Graph | None) -> bool:
@@ -247,6 +250,7 @@ def _spikes(run: Run) -> Iterator[Seen]:
     if _moves(run) or _is_signed(run.graph) or is_of_few(run.data):
         return
     found = []
+    lasting = 0
     lows = [curve[max(at - 20, 0) : at, 1].min() for at in range(10, len(curve))]  # no median is below its minimum
     for at in 10 + np.flatnonzero(curve[10:, 1] > SPIKE * np.array(lows)):
         window = curve[max(at - 20, 0) : at, 1]
@@ -255,6 +259,7 @@ def _spikes(run: Run) -> Iterator[Seen]:
         high = curve[at, 1] - middle
         if middle > 0 and curve[at, 1] > SPIKE * middle and high > 10 * spread and high > 0.5 * abs(curve[0, 1]):
             found.append((int(curve[at, 0]), float(curve[at, 1])))
+            lasting += bool((curve[at + 1 : at + 2, 1] - middle > LASTS * high).any())
     if not found:
         return
     step, value = found[0]
@@ -262,7 +267,10 @@ def _spikes(run: Run) -> Iterator[Seen]:
     told = f"; the updates had grown {growth:.1f} times before it" if growth > GROWN else ""
     what = f"the loss jumps to {value:.4g} at step {step}{told}"
     # One odd example makes the loss of a small batch jump, and an update of the copy makes a bootstrapped loss jump.
-    often = len(found) > 2 and not _bootstraps(run) and (growth > GROWN or not is_of_few(run.data, BATCH))
+    # A step that broke the weights is felt in the next one too; an odd sample of a random choice is not.
+    often = (
+        2 * lasting >= len(found) > 2 and not _bootstraps(run) and (growth > GROWN or not is_of_few(run.data, BATCH))
+    )
     yield Seen(what, run.calls.line("loss"), value, tuple(found[:6]), severity="warning" if often else "info")
 
 

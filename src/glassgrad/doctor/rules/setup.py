@@ -53,6 +53,9 @@ def _not_given(run: Run) -> Iterator[Seen]:
             f"{'it' if len(setup.not_given) == 1 else 'them'}"
         )
         yield Seen(what, setup.built, float(len(setup.not_given)))
+    elif setup.loaded and setup.given:
+        what = f"{listed(setup.loaded)} keep the weights that were loaded: no optimizer has them"
+        yield Seen(what, setup.built, float(len(setup.loaded)), severity="info")
 
 
 @warning(

@@ -361,7 +361,7 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
     names = [
         name
         for at, name in enumerate(data.parameters)
-        if name not in {*run.setup.not_given, *run.setup.elsewhere, *run.setup.frozen, *run.parts.thawed}
+        if name not in {*run.setup.not_given, *run.setup.rested, *run.parts.thawed}
         and still[rate, at].sum() > 2
         and still[rate, at].all()
     ]
@@ -402,8 +402,8 @@ def _no_gradient(run: Run, data: MonitorData) -> Iterator[Seen]:
     if run.calls.empty or run.calls.detached:
         return
     missing = np.isnan(data.gradient_norm) & np.isnan(data.gradient_nonfinite)
-    frozen = {*run.setup.frozen, *run.parts.thawed}
-    names = [name for at, name in enumerate(data.parameters) if missing[:, at].all() and name not in frozen]
+    rested = {*run.setup.rested, *run.parts.thawed}
+    names = [name for at, name in enumerate(data.parameters) if missing[:, at].all() and name not in rested]
     if names and len(names) < len(data.parameters):
         made, cut = _assigned(run, names[0]), source_lines.cutting(run.parts.files)
         told = f"{listed(names)} got no gradient in {len(data)} sampled steps"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,16 +19,33 @@ _APART, _MOSTLY = 0.3, 0.6
 
 @dataclass(frozen=True)
 class Load:
-    """A load of weights: the module, the user's line, and some elements of each matrix."""
+    """A load of weights: the module, the user's line, the loaded names, and some elements of each matrix."""
 
     module: weakref.ref[Module]
     where: str
+    names: frozenset[str]
     numbers: dict[str, Array]
 
 
-def noted(module: Module, where: str) -> Load:
-    """Remember the weights of a module right after a load."""
-    return Load(weakref.ref(module), where, dict(_some(module)))
+def noted(module: Module, where: str, missing: Collection[str] = ()) -> Load:
+    """Remember the weights of a module right after a load that had none for the `missing` names."""
+    names = frozenset(name for name, _ in module.named_parameters() if name not in missing)
+    return Load(weakref.ref(module), where, names, {name: one for name, one in _some(module) if name in names})
+
+
+def resting(loads: list[Load]) -> frozenset[int]:
+    """Return the ids of the parameters that still have the weights that were loaded into them."""
+    found: set[int] = set()
+    for load in loads:
+        module = load.module()
+        if module is None:
+            continue
+        now = dict(_some(module))
+        for name, one in module.named_parameters():
+            known, loaded = load.numbers.get(name), name in load.names
+            if loaded and (known is None or np.array_equal(known, now.get(name, known))):
+                found.add(id(one))
+    return frozenset(found)
 
 
 def _some(module: Module) -> Iterator[tuple[str, Array]]:

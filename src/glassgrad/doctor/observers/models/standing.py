@@ -38,14 +38,6 @@ def pretending(model: Module, files: list[str]) -> tuple[tuple[str, ...], str]:
     return found, source_lines.assigned_to("requires_grad", files) if found else ""
 
 
-def fixed(model: Module) -> Iterator[tuple[str, bool]]:
-    """Yield normalisations without trained parameters, and whether a pass changes their statistics."""
-    for name, module in model.named_modules():
-        own = list(module.parameters(recurse=False)) if hasattr(module, "running_mean") else []
-        if own and not any(library.trainable(one) for one in own):
-            yield name, bool(getattr(module, "training", False))
-
-
 def dropouts(model: Module, files: list[str]) -> Iterator[tuple[str, float, str]]:
     """Yield the dropouts that drop almost everything, with their probabilities and lines."""
     for name, module in model.named_modules():

@@ -29,6 +29,7 @@ _PROBABILITIES = words("softmax sigmoid")
 _BOUNDED = _PROBABILITIES | words("tanh sin cos cosine_similarity normalize softsign hardtanh hardsigmoid relu6 clip")
 _PICKED = words("take_along_axis getitem pick gather index_select")
 _THROUGH = VIEWS | words("sum mean stack cat concatenate clip")
+_MINUS_FIRST, _MINUS_SECOND = re.compile(r"(?:^|[=(\[,]|return)\s*-[\w.()]+\s*\*"), re.compile(r"\*\s*\(?\s*-")
 _COSTS = re.compile(r"cost|penalt|length|distance|regret|energy|tour", re.IGNORECASE)
 
 
@@ -166,7 +167,8 @@ def _product(graph: Graph, op: Op) -> tuple[int, Op] | None:
     tracked = [parent for parent in op.parents[:2] if parent >= 0]
     if op.name != "multiply" or len(tracked) != 1 or not (_is_by_example(op.constant) or math.isfinite(op.factor)):
         return None
-    sign, number, picked, source = 1, tracked[0], False, op.source
+    source = op.source
+    sign, number, picked = (-1 if _is_turned(op, source) else 1), tracked[0], False
     for _ in range(12):
         made = graph.ops[number] if number >= 0 else None
         if made is None:
@@ -185,6 +187,12 @@ def _product(graph: Graph, op: Op) -> tuple[int, Op] | None:
             return None
         number = inner[0] if inner else -1
     return None
+
+
+def _is_turned(op: Op, source: str) -> bool:
+    """Tell whether the user's line has a minus before the weights of a product, as in `log_prob * -advantage`."""
+    pattern = _MINUS_FIRST if op.parents[0] < 0 else _MINUS_SECOND
+    return bool(pattern.search(source))
 
 
 def _is_by_example(weights: Constant | None) -> bool:
@@ -283,7 +291,7 @@ def _unequal(run: Run) -> Iterator[Seen]:
     terms = [(term, term.weight * batch) for term in passed(graph) if _is_of_examples(term, batch)]
     averaged = [(term, share) for term, share in terms if 0 < share <= AVERAGED]
     for term, share in terms if averaged else ():
-        if share >= max(SHARE, batch / 8):
+        if term.summed and share >= max(SHARE, batch / 8):  # a large weight alone may be that of a known noise
             one, where = averaged[0][0].op, run.calls.line("loss")
             adding = graph.ops[term.reduced] if term.reduced >= 0 else term.op
             what = (

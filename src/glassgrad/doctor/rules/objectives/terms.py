@@ -26,6 +26,8 @@ class Term:
         weight: what one of its numbers adds to the loss, NaN if unknown.
         reduced: the number of the last sum or mean on the way to it, -1 if there was none.
         straight: whether no op of a limit, such as a minimum, lies on the way.
+        summed: whether the reduction of its first axis, which counts the examples, is a sum and no mean.
+        divisors: the numbers that the loss divides it by, such as the number of examples.
     """
 
     number: int
@@ -34,6 +36,8 @@ class Term:
     weight: float
     reduced: int = -1
     straight: bool = True
+    summed: bool = False
+    divisors: tuple[float, ...] = ()
 
 
 def passed(graph: Graph) -> Iterator[Term]:
@@ -72,7 +76,16 @@ def _operands(graph: Graph, term: Term) -> Iterator[Term]:
         spread = 1 / max(its / max(mine, 1), 1) if op.name == "mean" else max(mine / max(its, 1), 1)  # or broadcast
         reduced = term.number if op.name in {"sum", "mean"} else term.reduced
         straight = term.straight and op.name not in _RISING
-        yield Term(parent, made, term.sign * sign, term.weight * factor * spread, reduced, straight)
+        divisors = term.divisors if factor in {0.0, 1.0} else (*term.divisors, 1 / factor)
+        over = op.name in {"sum", "mean"} and op.shape[:1] != made.shape[:1]
+        summed = _is_sum(op, made, divisors) if over else term.summed
+        yield Term(parent, made, term.sign * sign, term.weight * factor * spread, reduced, straight, summed, divisors)
+
+
+def _is_sum(op: Op, made: Op, divisors: tuple[float, ...]) -> bool:
+    """Tell whether a reduction adds the examples up, and nothing later divides by their number."""
+    counts = (made.shape[0], math.prod(made.shape) / max(math.prod(op.shape), 1))
+    return op.name == "sum" and not any(math.isclose(one, count) for one in divisors for count in counts)
 
 
 def _step(op: Op, place: int, tracked: int) -> tuple[int, float] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
-from glassgrad.doctor.reading.values import layer, library_name, op
+from glassgrad.doctor.reading.values import layer, library_name, losses, op
 
 _LOSS = re.compile(
     r"loss|criterion|objective|nll|penalt|regulari|elbo|focal|dice|tversky|jaccard|triplet|contrastive|entropy|"
@@ -169,7 +169,7 @@ def prediction_of(function: Function | None) -> str:
 
 
 def uses(program: Program, *names: str) -> Iterator[tuple[ast.Call, ast.Call]]:
-    """Yield the calls of losses by the names of their classes and functions, each with the call that has its options."""
+    """Yield the calls of losses by the names of their classes and functions, each with the call of its options."""
     for call in program.calls:
         if library_name(program, call) in names and not library_name(program, call)[:1].isupper():
             yield call, call
@@ -196,6 +196,33 @@ def reduced_by(program: Program, node: ast.expr) -> Iterator[tuple[str, ast.Call
         kind, inner = reduction(program, call)
         if kind and isinstance(inner, ast.Name) and inner.id == name and program.function(call) is function:
             yield kind, call
+
+
+def loss_functions(program: Program) -> list[Function]:
+    """Return the functions of a script that compute a loss, by their names or that of their class."""
+    known = re.compile(r"loss|criterion|penalt|objective")
+    found = []
+    for one in functions_of(program):
+        owner = program.owner(one)
+        around = owner.node.name if owner is not None and one.name in {"forward", "__call__"} else ""
+        if known.search(f"{one.name} {around}".lower()):
+            found.append(one)
+    return found
+
+
+def reduced(program: Program, node: ast.expr | None) -> str:
+    """Return whether a value is a sum or a mean over everything; empty if unknown."""
+    kind, _ = reduction(program, node)
+    if kind and isinstance(node, ast.Call):
+        own = len(node.args) - (1 if program.names.full(node.func) else 0)
+        return "" if own > 0 or argument(node, "dim") or argument(node, "axis") else kind
+    known = next((one for one in losses(program) if one.call is node), None)
+    found = layer(program, known.call.func) if known is not None and not library_name(program, known.call) else None
+    options = [*(known.call.keywords if known is not None else ()), *(found.call.keywords if found is not None else ())]
+    if known is None or any(one.arg in {"size_average", "reduce", None} for one in options):
+        return ""
+    given = [constant(one.value) for one in options if one.arg == "reduction"]
+    return str(given[-1]) if given else "mean"
 
 
 def functions_of(program: Program) -> list[Function]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
@@ -11,7 +12,7 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects import losses_more, losses_terms
+from glassgrad.doctor.reading.suspects import losses_masks, losses_more, losses_terms
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.formulas import (
     called,
@@ -51,13 +52,22 @@ def _softmax_of_one(program: Program) -> Iterator[Spot]:
         if name in {"softmax", "log_softmax"} and is_column(program, operand):
             along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
             if along == -1 or (along == 1 and not _pools(program, call)):
-                yield spot(call, text=shown(call))
+                yield from _with_losses(program, call)
         elif library_name(program, call) in {"Softmax", "LogSoftmax"} and not _pools(program, call):
             outer = program.parents.get(call)
             parts = outer.args if isinstance(outer, ast.Call) and library_name(program, outer) == "Sequential" else []
             before = parts[parts.index(call) - 1] if call in parts and parts.index(call) else None
             if isinstance(before, ast.Call) and constant(argument(before, "out_features", 1)) == 1:
-                yield spot(call, text=shown(call))
+                yield from _with_losses(program, call)
+
+
+def _with_losses(program: Program, made: ast.expr) -> Iterator[Spot]:
+    """Yield the place of an op, and the losses that get its result."""
+    yield spot(made, text=shown(made))
+    for one in losses(program):
+        found = end(program, one.input)
+        if found is not None and found.node is made:
+            yield spot(one.call, text=shown(made))
 
 
 def _pools(program: Program, call: ast.Call) -> bool:
@@ -78,7 +88,8 @@ def _bounded(program: Program) -> Iterator[Spot]:
     for one in losses(program):
         found = end(program, one.input)
         if found is not None and found.op in wrong.get(one.kind, ()):
-            yield spot(found.node, one.call, text=shown(found.node), loss=one.kind)
+            for node in (found.node, one.call):
+                yield spot(node, one.call, text=shown(found.node), loss=one.kind)
 
 
 @suspects("classes by squared error")
@@ -99,6 +110,8 @@ def _several(program: Program) -> Iterator[Spot]:
         node = one.target
         name, _ = called(program, node)
         text = ast.unparse(node) if node is not None else ""
+        if re.search(r"\(-1,?\)$|flatten", text):
+            continue
         if one.kind == "cross_entropy" and (
             name == "float" or "float" in text or words_of(node) & {"multi", "multihot", "tags", "attributes"}
         ):
@@ -110,7 +123,7 @@ def _softmax_binary(program: Program) -> Iterator[Spot]:
     for one in losses(program):
         found = end(program, one.input)
         if one.kind == "binary_cross_entropy" and found is not None and found.op == "softmax":
-            yield spot(found.node, one.call, text=shown(found.node))
+            yield from (spot(node, one.call, text=shown(found.node)) for node in (found.node, one.call))
 
 
 @suspects("cosines as logits")
@@ -157,7 +170,8 @@ def _other_part(program: Program) -> Iterator[Spot]:
 
 
 def _differences(program: Program) -> list[ast.BinOp]:
-    return [one for one in program.nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)]
+    found = [one for one in program.nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)]
+    return [one for one in found if not re.search(r"mean|std|min|max|len|size|shape", ast.unparse(one))]
 
 
 @suspects("target of another output")
@@ -187,7 +201,10 @@ def _label(node: ast.expr | None) -> str:
 @suspects("labels that no loss reads")
 def _unread(program: Program) -> Iterator[Spot]:
     """Find a training loop that unpacks labels and never uses them, in a script about no reconstruction."""
-    if any(word in ast.unparse(program.tree).lower() for word in ("autoencod", "vae", "recon", "generator", "simclr")):
+    if any(
+        word in ast.unparse(program.tree).lower()
+        for word in ("autoencod", "vae", "recon", "generator", "simclr", "noise")
+    ):
         return
     for iteration in trainings(program):
         loop = iteration.node
@@ -242,9 +259,9 @@ def _along_batch(program: Program) -> Iterator[Spot]:
         along = constant(argument(call, "dim", {"normalize": 2}.get(name, -1)))
         outer = program.parents.get(call)
         divides = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Div) and outer.right is call
-        if along == 0 and (name == "normalize" or (name == "norm" and divides)):
-            if not words_of(operand) & {"weight", "weights", "w", "kernel", "proto", "prototypes", "filter", "u", "v"}:
-                yield spot(call, text=shown(call))
+        of_weights = words_of(operand) & {"weight", "weights", "w", "kernel", "proto", "prototypes", "filter", "u", "v"}
+        if along == 0 and (name == "normalize" or (name == "norm" and divides)) and not of_weights:
+            yield spot(call, text=shown(call))
 
 
 # --- kl_div ---
@@ -395,7 +412,9 @@ def _ignored(program: Program) -> Iterator[Spot]:
         given = argument(call, "ignore_index") or argument(made, "ignore_index")
         value = setting(program, given)
         near = words_of(given) | words_of(argument(call, "target", 1))
-        if value is not None and value >= 0 and not near & {"pad", "padding", "void", "ignore", "unlabeled", "token"}:
+        if "pad" in ast.unparse(program.tree).lower():
+            continue
+        if value is not None and value >= 0 and not near & {"void", "ignore", "unlabeled", "token"}:
             yield spot(made, call, text=shown(made))
 
 
@@ -474,4 +493,4 @@ def _class_weights(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call))
 
 
-SUSPECTS = (*suspects_of(globals()), *losses_more.SUSPECTS, *losses_terms.SUSPECTS)
+SUSPECTS = (*suspects_of(globals()), *losses_more.SUSPECTS, *losses_terms.SUSPECTS, *losses_masks.SUSPECTS)

@@ -21,6 +21,7 @@ from glassgrad.doctor.reading.suspects.formulas import (
     held,
     is_loss_name,
     is_target,
+    loss_functions,
     name_of,
     option,
     parameters,
@@ -66,12 +67,17 @@ def _overlap(program: Program) -> Iterator[Spot]:
         for one in returns(program, function) if "loss" in text.lower() else ():
             if _quotient(program, one.value) is not None:
                 yield spot(one, text=shown(one.value or one))
-    for call in program.calls:
-        name = name_of(call.func)
-        outer = program.parents.get(call)
-        turned = isinstance(outer, ast.BinOp | ast.UnaryOp) and isinstance(outer.op, ast.Sub | ast.USub)
-        if name in found and is_loss_name(assigned(program, call)) and not turned and not _turns(program, name):
-            yield spot(call, text=shown(call))
+    found = {name for name in found if not _turns(program, name)}
+    for one in program.nodes if found else ():
+        if not isinstance(one, ast.Assign | ast.Return) or one.value is None or not about_loss(program, one):
+            continue
+        name = assigned(program, one) if isinstance(one, ast.Assign) else ""
+        if name and (not is_loss_name(name) or f"- {name}" in ast.unparse(program.function(one) or program.tree)):
+            continue
+        for sign, term in terms_of(program, one.value):
+            known = isinstance(term, ast.Call) and name_of(term.func) in found
+            if sign > 0 and known:
+                yield spot(one, text=shown(term))
 
 
 def _turns(program: Program, name: str) -> bool:
@@ -90,10 +96,10 @@ def _raw_overlap(program: Program) -> Iterator[Spot]:
         if re.search(r"igmoid|oftmax", ast.unparse(program.tree).replace(source, "")):
             continue
         for node in ast.walk(function):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and len(words_of(node) & TARGETS):
-                if number(node.left) is None and number(node.right) is None:
-                    yield spot(node, text=shown(node))
-                    break
+            is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and words_of(node) & TARGETS
+            if is_product and isinstance(node, ast.BinOp) and number(node.left) is None is number(node.right):
+                yield spot(node, text=shown(node))
+                break
 
 
 @suspects("formula of an overlap")
@@ -128,13 +134,11 @@ def _text_within(program: Program, node: ast.expr) -> Iterator[str]:
 @suspects("decision within a loss")
 def _decision(program: Program) -> Iterator[Spot]:
     """Find argmax, round or a threshold on the prediction in a loss function, none of which has a gradient."""
-    for function in functions_of(program):
+    for function in loss_functions(program):
         name = prediction_of(function)
-        if not name or not re.search(r"loss|criterion", about_loss(program, function.body[-1])):
-            continue
         for node in ast.walk(function):
             kind, inner = called(program, node)
-            is_cut = kind in {"argmax", "round", "sign", "floor"} and words_of(inner) & words(name) == words(name)
+            is_cut = kind in {"argmax", "round", "sign", "floor"} and name in {"", name_of(inner)}
             is_test = isinstance(node, ast.Compare) and name_of(node.left) == name and _is_number(node.comparators[0])
             outer = program.parents.get(node)
             counted = isinstance(outer, ast.Attribute) and outer.attr in {"float", "to", "type", "int"}
@@ -154,7 +158,7 @@ def _is_number(node: ast.expr) -> bool:
 def _focal_mean(program: Program) -> Iterator[Spot]:
     """Find `exp(-ce)` of a cross entropy that is averaged over the batch already."""
     names = "cross_entropy", "CrossEntropyLoss", "binary_cross_entropy_with_logits", "BCEWithLogitsLoss", "nll_loss"
-    means = {call: made for call, made in uses(program, *names, "NLLLoss", "BCELoss", "binary_cross_entropy")}
+    means = dict(uses(program, *names, "NLLLoss", "BCELoss", "binary_cross_entropy"))
     for call in program.calls:
         name, inner = called(program, call)
         given = inner.operand if isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.USub) else None
@@ -177,10 +181,9 @@ def _focal_factor(program: Program) -> Iterator[Spot]:
         likely = words(text) in ({"pt"}, {"p", "t"}, {"prob"}, {"probs"}, {"p"}) and complement(value) is None
         name, inner = called(program, value)
         negative = isinstance(inner, ast.UnaryOp) or words_of(inner) & {"logpt", "logp", "log"}
-        if (likely and not isinstance(value, ast.IfExp)) or (name == "exp" and negative):
-            if not re.search(r"\(1(\.0)? - |1(\.0)? - ", ast.unparse(value or base)):
-                assert isinstance(node, ast.expr)
-                yield spot(node, text=shown(node))
+        known = (likely and not isinstance(value, ast.IfExp)) or (name == "exp" and negative)
+        if known and isinstance(node, ast.expr) and not re.search(r"1(\.0)? - ", ast.unparse(value or base)):
+            yield spot(node, text=shown(node))
 
 
 def _power(program: Program, node: ast.AST) -> tuple[ast.expr | None, ast.expr | None]:
@@ -209,7 +212,7 @@ def _margin(program: Program) -> Iterator[Spot]:
             continue
         given = [inner, *call.args] if name in {"max", "maximum"} else [inner]
         for one in given:
-            parts = list(terms_of(program, one))
+            parts = list(_plain_terms(held(program, one)))
             near = [sign for sign, part in parts if _words_near(part) & _NEAR and not _words_near(part) & _FAR]
             far = [sign for sign, part in parts if _words_near(part) & _FAR and not _words_near(part) & _NEAR]
             gap = [sign for sign, part in parts if words_of(part) & {"margin", "alpha", "delta"}]
@@ -220,6 +223,17 @@ def _margin(program: Program) -> Iterator[Spot]:
             if near[0] != (-1 if alike else 1) or (gap and gap[0] < 0):
                 yield spot(one, call, program.statement(call), text=shown(one))
                 break
+
+
+def _plain_terms(node: ast.expr | None, sign: int = 1) -> Iterator[tuple[int, ast.expr]]:
+    """Yield the terms of a sum with their signs, as they are written."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        yield from _plain_terms(node.left, sign)
+        yield from _plain_terms(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield from _plain_terms(node.operand, -sign)
+    elif node is not None:
+        yield sign, node
 
 
 def _words_near(node: ast.expr) -> frozenset[str]:
@@ -234,7 +248,7 @@ def _pairs(program: Program) -> Iterator[Spot]:
             continue
         sides = _two_sides(node)
         text = " ".join(_text_within(program, node))
-        if sides is not None and re.search(r"margin", text):
+        if sides is not None and re.search(r"margin", text) and re.search(r"relu|clamp|max|hinge|clip", text):
             yield spot(node, program.statement(node), text=shown(node))
 
 
@@ -304,9 +318,9 @@ def _square_of_mean(program: Program) -> Iterator[Spot]:
         base = held(program, given)
         if name not in {"pow", "square", "abs"} or not kind or not isinstance(node, ast.expr):
             continue
-        if isinstance(base, ast.BinOp) and isinstance(base.op, ast.Sub) and about_loss(program, node):
-            if is_target(program, base.left) or is_target(program, base.right):
-                yield spot(node, text=shown(node))
+        sides = [base.left, base.right] if isinstance(base, ast.BinOp) and isinstance(base.op, ast.Sub) else []
+        if about_loss(program, node) and any(is_target(program, side) for side in sides):
+            yield spot(node, text=shown(node))
 
 
 @suspects("asymmetry of a quantile loss")
@@ -325,7 +339,12 @@ def _quantile(program: Program) -> Iterator[Spot]:
         if not any(lowered) and not any(turned):
             continue
         error = held(program, next((part for part in lists[0] if not words_of(part) & {"q", "tau", "quantile"}), None))
+        known = isinstance(error, ast.BinOp) or any(
+            re.search(r"err|diff|resid|\be\b|\bu\b", name_of(p)) for p in lists[0]
+        )
         backwards = isinstance(error, ast.BinOp) and is_target(program, error.right)
+        if not known:
+            continue
         if (any(turned) and not _signs_differ(lists)) or name in {"min", "minimum"} or (any(lowered) and backwards):
             yield spot(error if backwards and error is not None else call, call, text=shown(call))
 
@@ -365,7 +384,8 @@ def _root(program: Program) -> Iterator[Spot]:
         value = held(program, inner)
         squares = any(called(program, part)[0] in {"pow", "square", "mse_loss"} for part in within(program, value))
         safe = re.search(r"eps|1e-|clamp|relu|max\(", " ".join(_text_within(program, value or node)), re.IGNORECASE)
-        if squares and not safe and (about_loss(program, node) or "dist" in ast.unparse(program.statement(node))):
+        near = f"{getattr(program.function(node), 'name', '')} {ast.unparse(program.statement(node))}"
+        if squares and not safe and (about_loss(program, node) or re.search(r"dist|euclid|rmse", near)):
             yield spot(node, text=shown(node))
 
 
@@ -398,9 +418,7 @@ def _relative(program: Program) -> Iterator[Spot]:
 @suspects("parameter that a loss never reads")
 def _unused_parameter(program: Program) -> Iterator[Spot]:
     """Find a loss function that never reads one of its parameters."""
-    for function in functions_of(program):
-        if not re.search(r"loss|criterion", about_loss(program, function.body[-1])):
-            continue
+    for function in loss_functions(program):
         read = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
         unread = [one for one in parameters(function) if one not in read and not one.startswith("_")]
         wanted = [one for one in unread if words(one) & (TARGETS | {"mask", "weight", "weights", "alpha", "gamma"})]

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import LOOPS, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.formulas import (
-    TARGETS,
     about_loss,
     assigned,
     called,
@@ -23,19 +22,17 @@ from glassgrad.doctor.reading.suspects.formulas import (
     held,
     is_loss_name,
     is_target,
+    loss_functions,
     name_of,
     prediction_of,
+    reduced,
     reduction,
     terms_of,
     within,
     words,
     words_of,
 )
-from glassgrad.doctor.reading.values import end, losses, returns
-
-_MASKS = named("mask masks valid keep attention lengths")
-_BATCH = re.compile(r"batch_?size|\bbs\b|len\(|\.size\(0\)|\.shape\[0\]|\bn_?batch\b")
-
+from glassgrad.doctor.reading.values import end, losses
 
 # --- logarithms ---
 
@@ -66,8 +63,9 @@ def _likelihood(program: Program) -> Iterator[Spot]:
         if isinstance(node.op, ast.Mult) and squares and raised:
             yield spot(node, text=shown(node), what="multiplies the squared error by the variance")
         elif isinstance(node.op, ast.Div) and squares and words_of(node.right) & {"var", "variance", "sigma"}:
-            if "log" not in statement and is_target_inside(program, node.left):
-                yield spot(node, text=shown(node), what="lets the variance grow without a price")
+            if "log" in statement or not is_target_inside(program, node.left):
+                continue
+            yield spot(node, text=shown(node), what="lets the variance grow without a price")
 
 
 def _returned(program: Program, node: ast.AST) -> list[ast.stmt]:
@@ -131,7 +129,13 @@ def _binary(program: Program) -> Iterator[Spot]:
             same = (complement(plain[0][2]) is None) == (complement(turned[0][2]) is None)
             if same or plain[0][0] != turned[0][0]:
                 yield spot(node, program.statement(node), text=shown(node), what="its halves do not fit each other")
-        elif len(halves) == 1 and plain and (found := end(program, plain[0][2])) is not None and found.op == "sigmoid":
+        elif (
+            len(halves) == 1
+            and plain
+            and is_target(program, plain[0][1])
+            and (found := end(program, plain[0][2])) is not None
+            and found.op == "sigmoid"
+        ):
             yield spot(
                 node, program.statement(node), text=shown(node), what="it says nothing about examples of label 0"
             )
@@ -142,9 +146,9 @@ def _binary(program: Program) -> Iterator[Spot]:
 def _tops(program: Program) -> Iterator[ast.expr]:
     """Yield the expressions that a script assigns or returns and that hold a logarithm."""
     for one in program.nodes:
-        if isinstance(one, ast.Assign | ast.Return | ast.AugAssign) and one.value is not None:
-            if any(called(program, part)[0] in {"log", "log2"} for part in within(program, one.value)):
-                yield one.value
+        value = one.value if isinstance(one, ast.Assign | ast.Return | ast.AugAssign) else None
+        if value is not None and any(called(program, part)[0] in {"log", "log2"} for part in within(program, value)):
+            yield value
 
 
 @suspects("cross entropy without its minus")
@@ -155,8 +159,8 @@ def _no_minus(program: Program) -> Iterator[Spot]:
             continue
         found = list(terms_of(program, one.value))
         name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
-        entropy = "entropy" in name.lower() and "neg" not in name.lower() and "cross" not in name.lower()
-        wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss)(_|$)", name.lower())
+        entropy = "entropy" in name.lower() and not re.search(r"neg|cross|loss", name.lower())
+        wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss|entropy)(_|$)", name.lower())
         if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, held(program, one.value))):
             continue
         parts = factors_of(found[0][1])
@@ -180,7 +184,13 @@ def _smoothing(program: Program) -> Iterator[Spot]:
             less = [
                 text for part in factors_of(one) if (inner := complement(part)) is not None and (text := _text(inner))
             ]
-            if less and ast.unparse(other) == less[0] and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE):
+            hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in factors_of(one))
+            if (
+                less
+                and hot
+                and ast.unparse(other) == less[0]
+                and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE)
+            ):
                 yield spot(node, text=shown(node))
 
 
@@ -197,9 +207,9 @@ def _risk(program: Program) -> Iterator[Spot]:
             continue
         for call in (one for one in ast.walk(function) if isinstance(one, ast.Call)):
             name, _ = called(program, call)
-            if name in {"argsort", "sort"} and constant(argument(call, "descending")) is not True:
-                if "flip" not in ast.unparse(function) and "-" not in ast.unparse(call):
-                    yield spot(call, text=shown(call))
+            upwards = name in {"argsort", "sort"} and constant(argument(call, "descending")) is not True
+            if upwards and "flip" not in ast.unparse(function) and "-" not in ast.unparse(call):
+                yield spot(call, text=shown(call))
 
 
 @suspects("divergence from the prior to the posterior")
@@ -260,7 +270,7 @@ def _same_weight(program: Program) -> Iterator[Spot]:
         texts = [{ast.unparse(one) for one in factors_of(part)[:-1] + factors_of(part)[1:]} for part in found]
         shared = set.intersection(*texts) if len(found) == 2 and all(texts) else set()
         if any(re.search(r"alpha|lam|\bw\b|mix|1 - ", one) for one in shared):
-            yield spot(node, text=shown(node), weight=sorted(shared)[0])
+            yield spot(node, text=shown(node), weight=min(shared))
 
 
 @suspects("both parts of a mixture alike")
@@ -280,44 +290,22 @@ def _mixture(program: Program) -> Iterator[Spot]:
 def _unlike(program: Program) -> Iterator[Spot]:
     for node in _sums(program):
         found = [held(program, one) for one in _flat(node)]
-        kinds = [_reduced(program, one) for one in found]
+        kinds = [reduced(program, one) for one in found]
         if "sum" in kinds and "mean" in kinds and "/" not in ast.unparse(program.statement(node)):
-            at = kinds.index("sum")
-            yield spot(
-                found[at] or node, node, text=shown(found[at] or node), other=shown(_flat(node)[kinds.index("mean")])
-            )
-
-
-def _reduced(program: Program, node: ast.expr | None) -> str:
-    """Return whether a term without factors is a sum or a mean over everything; empty if unknown."""
-    kind, _ = reduction(program, node)
-    if kind and isinstance(node, ast.Call):
-        few = (
-            len(node.args) > (1 if program.names.full(node.func) else 0)
-            or argument(node, "dim")
-            or argument(node, "axis")
-        )
-        return "" if few else kind
-    known = next((one for one in losses(program) if one.call is node), None)
-    given = constant(argument(known.call, "reduction")) if known is not None else "none"
-    made = program.value_of(known.call.func) if known is not None and isinstance(known.call.func, ast.Name) else None
-    given = given or (constant(argument(made, "reduction")) if isinstance(made, ast.Call) else None) or "mean"
-    return str(given) if given in {"sum", "mean"} else ""
+            total = found[kinds.index("sum")] or node
+            yield spot(total, node, text=shown(total), other=shown(_flat(node)[kinds.index("mean")]))
 
 
 @suspects("learned weight of a loss term")
 def _learned(program: Program) -> Iterator[Spot]:
-    """Find a term times a parameter without a term that keeps the parameter from its bound."""
+    """Find a term times a parameter that occurs in no other term, so that the loss falls with the parameter."""
     for node in _sums(program):
-        if re.search(r"log|prod\(|softmax|relu|penalt", ast.unparse(program.statement(node))):
-            continue
         for one in _flat(node):
-            for part in factors_of(one):
-                kinds = [shown(end.node) for end in flow(program).ends(part)] if isinstance(part, ast.Attribute) else []
-                name, inner = called(program, part)
-                text = ast.unparse(inner) if name in {"exp", "sigmoid"} and inner is not None else ""
-                alone = text and not any(text in ast.unparse(other) for other in _flat(node) if other is not one)
-                if any("nn.Parameter(" in kind for kind in kinds) or (alone and "log" in text):
+            inner = [part for factor in factors_of(one) for part in ast.walk(factor) if isinstance(part, ast.Attribute)]
+            for part in inner if len(factors_of(one)) > 1 else ():
+                made = {name_of(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
+                others = [ast.unparse(other) for other in _flat(node) if other is not one]
+                if "Parameter" in made and not any(ast.unparse(part) in other for other in others):
                     yield spot(node, text=shown(one))
 
 
@@ -378,164 +366,46 @@ def _each_round(program: Program) -> Iterator[Spot]:
         read = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
         around = program.function(loop) or program.tree
         after = [one for one in ast.walk(around) if getattr(one, "lineno", 0) > (loop.end_lineno or 0)]
-        used = {one.id for one in after if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+        used = {one.id for one in after if isinstance(one, ast.Name) and _counts(program, one)}
         for one in inside:
-            if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
-                name = one.targets[0].id
-                named_so = is_loss_name(name) or re.search(r"^(reg|penalty|kl|norm|l1|l2)", name)
-                if named_so and name not in read and name in used and "break" not in ast.unparse(loop):
+            name = assigned(program, one) if isinstance(one, ast.Assign) else ""
+            known = is_loss_name(name) or re.search(r"^(reg|penalty|kl|norm|l1|l2)", name)
+            if known and name in used - read and "break" not in ast.unparse(loop):
+                assert isinstance(one, ast.Assign)
+                if not re.search(r"val|dev|test|eval|item|float\(", f"{name} {ast.unparse(one.value)}"):
                     yield spot(one, loop, text=name)
+
+
+def _counts(program: Program, node: ast.Name) -> bool:
+    """Tell whether a use of a loss trains something: it is returned, added up, or backward is called of it."""
+    statement = program.statement(node)
+    adds = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)
+    reads = isinstance(node.ctx, ast.Load)
+    return reads and (isinstance(statement, ast.Return) or adds or "backward" in ast.unparse(statement))
 
 
 @suspects("losses put into a new tensor")
 def _remade(program: Program) -> Iterator[Spot]:
     """Find `torch.tensor([...])` or NumPy in the computation of a loss: the result has no gradient."""
+    inside = loss_functions(program)
     for call in program.calls:
-        full = program.names.full(call.func)
+        full, function = program.names.full(call.func), program.function(call)
         given = call.args[0] if call.args else None
         if full in {"torch.tensor", "torch.FloatTensor", "torch.Tensor"} and isinstance(given, ast.List | ast.Name):
-            known = words_of(given) if isinstance(given, ast.List) else words(given.id)
-            if known & {"loss", "losses"} and is_loss_name(assigned(program, call)):
+            shows = re.search(r"item|mean_|avg|val|epoch|history", ast.unparse(program.statement(call)))
+            if words_of(given) & {"loss", "losses"} and is_loss_name(assigned(program, call)) and not shows:
                 yield spot(call, text=shown(call))
-        elif full.startswith("numpy.") and prediction_of(program.function(call)) and given is not None:
-            name = prediction_of(program.function(call))
-            trains = re.search(r"loss|criterion", about_loss(program, call))
-            if (
-                trains
-                and name in words_in(given)
-                and re.search(r"torch|F\.", ast.unparse(program.function(call) or call))
-            ):
-                yield spot(call, text=shown(call))
+        elif full.startswith("numpy.") and function in inside and given is not None:
+            yield from [spot(call, text=shown(call))] if prediction_of(function) in words_in(given) else []
 
 
 @suspects("prediction detached in a loss")
 def _detached(program: Program) -> Iterator[Spot]:
-    """Find detach, item, data or no_grad on the prediction within a loss function."""
-    for function in functions_of(program):
-        name = prediction_of(function)
-        if not name or not re.search(r"loss|criterion|penalt", about_loss(program, function.body[-1])):
-            continue
+    """Find detach, item, data or numpy of the prediction within a loss function."""
+    for function in loss_functions(program):
         for node in ast.walk(function):
-            if isinstance(node, ast.Attribute) and node.attr in {"detach", "data", "item", "numpy"}:
-                if name_of(node.value) == name:
-                    yield spot(node, text=shown(node))
-
-
-# --- reductions and masks ---
-
-
-@suspects("loss reduced over the batch axis")
-def _batch_axis(program: Program) -> Iterator[Spot]:
-    """Find a sum or softmax over axis 0 in a loss."""
-    for call in program.calls:
-        name, inner = called(program, call)
-        place = 1 if program.names.full(call.func) else 0
-        along = constant(argument(call, "dim", place) or argument(call, "axis"))
-        text = about_loss(program, call)
-        if (
-            along == 0
-            and not isinstance(along, bool)
-            and name in {"sum", "log_softmax", "softmax", "logsumexp"}
-            and text
-        ):
-            if isinstance(inner, ast.expr) and not re.search(r"stack|dice|iou|count|class", ast.unparse(inner) + text):
-                yield spot(call, text=shown(call))
-
-
-@suspects("masked values averaged over all places")
-def _masked_mean(program: Program) -> Iterator[Spot]:
-    """Find `(loss * mask).mean()`, which divides by all places, masked ones included."""
-    for call in program.calls:
-        kind, inner = reduction(program, call)
-        node = held(program, inner)
-        if kind != "mean" or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-            continue
-        masks = [
-            one for one in factors_of(node) if words(name_of(held(program, one))) & _MASKS or "mask" in name_of(one)
-        ]
-        if masks and about_loss(program, call):
-            yield spot(call, text=shown(call), mask=shown(masks[0], 30))
-
-
-@suspects("mean over what may be nothing")
-def _maybe_none(program: Program) -> Iterator[Spot]:
-    """Find a division by the sum of a mask, and the mean of selected values, without a bound from below."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            below = held(program, node.right)
-            kind, inner = reduction(program, below)
-            known = words_of(inner) & (_MASKS | {"pos", "positive", "positives", "same", "pairs"})
-            if kind == "sum" and known and about_loss(program, node):
-                yield spot(node, text=shown(node))
-        kind, inner = reduction(program, node)
-        if kind == "mean" and isinstance(inner, ast.Subscript) and isinstance(node, ast.expr):
-            if words_of(inner.slice) & {"mask", "pos", "neg", "positive", "valid"} and about_loss(program, node):
-                yield spot(node, text=shown(node))
-
-
-@suspects("mean divided by the batch once more")
-def _divided(program: Program) -> Iterator[Spot]:
-    """Find a loss of the library, or a mean, that the training divides by the batch."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Div):
-            continue
-        value = node.left if isinstance(node, ast.BinOp) else node.target
-        size = node.right if isinstance(node, ast.BinOp) else node.value
-        is_mean = _reduced(program, held(program, value)) == "mean"
-        if is_mean and _BATCH.search(ast.unparse(size)) and about_loss(program, node):
-            yield spot(node, text=shown(node))
-
-
-@suspects("loss without the mask of its part")
-def _no_mask(program: Program) -> Iterator[Spot]:
-    """Find a training loss without train_mask in a script that has one."""
-    names = {name_of(one) for one in program.nodes if isinstance(one, ast.Name | ast.Attribute)}
-    masks = [one for one in names if re.search(r"train_?mask|train_?idx|idx_?train|mask_?train", one)]
-    for one in losses(program) if masks else ():
-        text = " ".join(ast.unparse(part) for part in within(program, one.call) if isinstance(part, ast.expr))
-        trains = is_loss_name(assigned(program, one.call)) and "val" not in assigned(program, one.call)
-        if trains and not any(mask in text for mask in masks) and "loader" not in ast.unparse(program.tree):
-            yield spot(one.call, text=shown(one.call), mask=masks[0])
-
-
-# --- penalties ---
-
-
-@suspects("penalty without a norm")
-def _plain_penalty(program: Program) -> Iterator[Spot]:
-    """Find a penalty that adds the parameters themselves, or reads their data."""
-    for call in program.calls:
-        kind, inner = reduction(program, call)
-        base = inner.value if isinstance(inner, ast.Attribute) and inner.attr in {"data", "weight"} else inner
-        weights = _is_parameter(program, base) or (isinstance(inner, ast.Attribute) and inner.attr == "weight")
-        if kind and weights and (about_loss(program, call) or "reg" in assigned(program, call)):
-            yield spot(call, text=shown(call))
-    for node in program.nodes:
-        if isinstance(node, ast.Attribute) and node.attr == "data" and _is_parameter(program, node.value):
-            text = ast.unparse(program.statement(node))
-            if re.search(r"norm|abs|pow|\*\* 2|square", text) and about_loss(program, node):
-                yield spot(node, text=shown(node))
-
-
-def _is_parameter(program: Program, node: ast.expr | None) -> bool:
-    if not isinstance(node, ast.Name):
-        return False
-    for outer in program.outward(node):
-        loops = [outer] if isinstance(outer, ast.For) else getattr(outer, "generators", [])
-        for one in loops:
-            inside = {part.id for part in ast.walk(one.target) if isinstance(part, ast.Name)}
-            if node.id in inside and re.search(r"parameters\(|params\b", ast.unparse(one.iter)):
-                return True
-    return False
-
-
-@suspects("penalty on biases and norms too")
-def _all_parameters(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        name, inner = called(program, node)
-        if name in {"norm", "pow", "square", "abs"} and _is_parameter(program, inner) and isinstance(node, ast.expr):
-            scope = ast.unparse(program.statement(node))
-            if "weight" not in scope and about_loss(program, node) and "grad" not in scope:
+            is_cut = isinstance(node, ast.Attribute) and node.attr in {"detach", "data", "item", "numpy"}
+            if is_cut and isinstance(node, ast.Attribute) and name_of(node.value) in {prediction_of(function)} - {""}:
                 yield spot(node, text=shown(node))
 
 

@@ -368,4 +368,48 @@ loss = F.mse_loss(net(x), y) + 1e-4 * reg
 """,
         (("p.sum()", "p.abs().sum()"),),
     ),
+    Case(
+        "column beside a row",
+        """
+class Factors(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.vector, self.bias = nn.Embedding(n, k), nn.Embedding(n, 1)
+    def forward(self, i, j):
+        dot = (self.vector(i) * self.vector(j)).sum(dim=1)
+        return dot + self.bias(i)  #!
+""",
+        (("self.bias(i)\n", "self.bias(i).squeeze(1)\n"),),
+    ),
+    Case(
+        "divergence averaged over the latent numbers",
+        """
+kl = -0.5 * torch.mean(1 + logvar - mu.pow(2) - logvar.exp())  #!
+""",
+        (("torch.mean", "torch.sum"),),
+    ),
+    Case(
+        "softmax along the rows of a map",
+        """
+net = nn.Conv2d(3, 5, 1)
+probs = F.softmax(net(x), dim=-1)  #!
+""",
+        (("dim=-1", "dim=1"),),
+    ),
+    Case(
+        "score added to a loss",
+        """
+def train_loss(x, y):
+    out = net(x)
+    return F.l1_loss(out, y) + F.cosine_similarity(out, y).mean()  #!
+""",
+        (("+ F.cos", "- F.cos"),),
+    ),
+    Case(
+        "levels of an ordinal label",
+        """
+levels = (torch.arange(4) > y[:, None]).float()  #!
+""",
+        ((">", "<"),),
+    ),
 )

@@ -50,8 +50,9 @@ def name_of(node: ast.AST | None) -> str:
 
 def is_target(program: Program, node: ast.expr | None) -> bool:
     """Tell by its name whether a value is what should be predicted."""
-    found = words(name_of(bare(program, node)))
-    return bool(found & TARGETS) and not found & PREDICTIONS
+    name = name_of(bare(program, node))
+    found = words(name)
+    return bool(found & (TARGETS - {"t"}) or name == "t") and not found & PREDICTIONS
 
 
 def called(program: Program, node: ast.AST | None) -> tuple[str, ast.expr | None]:

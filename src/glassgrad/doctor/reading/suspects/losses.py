@@ -41,8 +41,16 @@ _HEAT = named("t tau temp temperature")
 def _one_unit(program: Program) -> Iterator[Spot]:
     """Find a cross entropy over classes of an output with one unit, which is always 0."""
     for one in losses(program):
-        if one.kind in _CLASSES and is_column(program, one.input):
+        if one.kind in _CLASSES and (is_column(program, one.input) or _has_one_unit(program, one.input)):
             yield spot(one.call, text=shown(one.call))
+
+
+def _has_one_unit(program: Program, node: ast.expr) -> bool:
+    """Tell whether a linear layer with a setting of 1 unit makes a value, in a script that reshapes nothing."""
+    found = end(program, node)
+    made = found.node if found is not None and found.op == "linear" else None
+    units = setting(program, argument(made, "out_features", 1)) if isinstance(made, ast.Call) else None
+    return units == 1 and not re.search(r"view|reshape|squeeze|cat\(|stack", ast.unparse(program.tree))
 
 
 @suspects("softmax of a single unit")
@@ -164,7 +172,8 @@ def _other_part(program: Program) -> Iterator[Spot]:
     ]
     pairs += [(one, one.left, one.right) for one in _differences(program)]
     for node, left, right in pairs:
-        sides = [{at for at, known in enumerate(_PARTS) if words_of(side) & known} for side in (left, right)]
+        said = [frozenset().union(*(words_of(part) for part in within(program, side))) for side in (left, right)]
+        sides = [{at for at, known in enumerate(_PARTS) if side & known} for side in said]
         if all(sides) and not sides[0] & sides[1]:
             yield spot(node, text=shown(node))
 
@@ -450,47 +459,6 @@ def _loss_of(program: Program, node: ast.expr | None) -> tuple[ast.Call, ast.Cal
     loose = any(one.arg in {None, "reduce", "size_average"} for one in (*known.call.keywords, *made.keywords))
     variable = argument(made, "reduction") is not None and constant(argument(made, "reduction")) is None
     return None if loose or variable else (known.call, made)
-
-
-@suspects("strong label smoothing")
-def _smooth(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        value = setting(program, argument(call, "label_smoothing"))
-        if value is not None and value >= 0.3:
-            yield spot(call, text=shown(call))
-
-
-@suspects("threshold of a robust loss")
-def _threshold(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        if library_name(program, call) in {"HuberLoss", "huber_loss", "SmoothL1Loss", "smooth_l1_loss"}:
-            value = setting(program, argument(call, "delta") or argument(call, "beta"))
-            if value is not None and (0 < value <= 1e-3 or value >= 20):
-                yield spot(call, text=shown(call))
-
-
-@suspects("pos_weight upside down")
-def _upside_down(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        given = argument(call, "pos_weight")
-        for node in within(program, given):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-                over, under = words_of(node.left), words_of(node.right)
-                if over & {"pos", "positive", "positives", "ones"} and under & {
-                    "neg",
-                    "negative",
-                    "negatives",
-                    "zeros",
-                }:
-                    yield spot(node, call, text=shown(node))
-
-
-@suspects("weights of the classes")
-def _class_weights(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name = library_name(program, call)
-        if name in {"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"} and argument(call, "weight"):
-            yield spot(call, text=shown(call))
 
 
 SUSPECTS = (*suspects_of(globals()), *losses_more.SUSPECTS, *losses_terms.SUSPECTS, *losses_masks.SUSPECTS)

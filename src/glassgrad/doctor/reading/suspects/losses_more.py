@@ -33,7 +33,7 @@ from glassgrad.doctor.reading.suspects.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.values import end, returns
+from glassgrad.doctor.reading.values import end, losses, returns
 
 _OVERLAP = re.compile(r"dice|iou|jaccard|tversky|overlap|soft_?f1|fbeta|ssim", re.IGNORECASE)
 _SHARED = named("intersection inter intersect overlap tp shared common")
@@ -72,7 +72,9 @@ def _overlap(program: Program) -> Iterator[Spot]:
         if not isinstance(one, ast.Assign | ast.Return) or one.value is None or not about_loss(program, one):
             continue
         name = assigned(program, one) if isinstance(one, ast.Assign) else ""
-        if name and (not is_loss_name(name) or f"- {name}" in ast.unparse(program.function(one) or program.tree)):
+        if name and (
+            not is_loss_name(name) or re.search(rf"- ?{name}\b", ast.unparse(program.function(one) or program.tree))
+        ):
             continue
         for sign, term in terms_of(program, one.value):
             known = isinstance(term, ast.Call) and name_of(term.func) in found
@@ -142,7 +144,8 @@ def _decision(program: Program) -> Iterator[Spot]:
             is_test = isinstance(node, ast.Compare) and name_of(node.left) == name and _is_number(node.comparators[0])
             outer = program.parents.get(node)
             counted = isinstance(outer, ast.Attribute) and outer.attr in {"float", "to", "type", "int"}
-            if is_cut or (is_test and counted):
+            shows = re.search(r"int\(|item|acc|right|correct", ast.unparse(program.statement(node)) if is_cut else "")
+            if (is_cut and not shows) or (is_test and counted):
                 assert isinstance(node, ast.expr)
                 yield spot(node, text=shown(node))
 
@@ -248,7 +251,7 @@ def _pairs(program: Program) -> Iterator[Spot]:
             continue
         sides = _two_sides(node)
         text = " ".join(_text_within(program, node))
-        if sides is not None and re.search(r"margin", text) and re.search(r"relu|clamp|max|hinge|clip", text):
+        if sides is not None and re.search(r"margin", text) and re.search(r"relu|clamp|\bmax|hinge|clip", text):
             yield spot(node, program.statement(node), text=shown(node))
 
 
@@ -382,10 +385,13 @@ def _root(program: Program) -> Iterator[Spot]:
         if (name != "sqrt" and not half) or not isinstance(node, ast.expr):
             continue
         value = held(program, inner)
-        squares = any(called(program, part)[0] in {"pow", "square", "mse_loss"} for part in within(program, value))
+        means = {one.call for one in losses(program) if one.kind == "mse_loss"}
+        inner_parts = list(within(program, value))
+        squares = any(part in means or called(program, part)[0] in {"pow", "square"} for part in inner_parts)
         safe = re.search(r"eps|1e-|clamp|relu|max\(", " ".join(_text_within(program, value or node)), re.IGNORECASE)
-        near = f"{getattr(program.function(node), 'name', '')} {ast.unparse(program.statement(node))}"
-        if squares and not safe and (about_loss(program, node) or re.search(r"dist|euclid|rmse", near)):
+        near, text = getattr(program.function(node), "name", ""), ast.unparse(program.statement(node))
+        trains = about_loss(program, node) or re.search(r"dist|euclid|rmse", near)
+        if squares and not safe and trains and "item" not in text:
             yield spot(node, text=shown(node))
 
 

@@ -45,6 +45,8 @@ def _normal(program: Program) -> Iterator[Spot]:
             given = argument(call, "scale", 1)
             known = words(name_of(given))
             raw = end(program, given) if given is not None else None
+            name, inner = called(program, given)
+            known |= words(name_of(inner)) & {"logvar", "var"} if name == "exp" else frozenset()
             odd = known & {"var", "variance", "logvar", "logstd", "log", "logsigma", "lv"}
             if given is not None and (odd or (raw is not None and raw.op == "linear")):
                 yield spot(call, text=shown(given))
@@ -59,18 +61,21 @@ def _likelihood(program: Program) -> Iterator[Spot]:
         sides = (node.left, node.right)
         squares = [one for one in sides if _is_square(program, held(program, one))]
         raised = [one for one in sides if _is_exp_of_log(program, one)]
-        statement = " ".join(ast.unparse(one) for one in _returned(program, node))
         if isinstance(node.op, ast.Mult) and squares and raised:
             yield spot(node, text=shown(node), what="multiplies the squared error by the variance")
         elif isinstance(node.op, ast.Div) and squares and words_of(node.right) & {"var", "variance", "sigma"}:
-            if "log" in statement or not is_target_inside(program, node.left):
+            if _adds_logarithm(program, node) or not is_target_inside(program, node.left):
                 continue
             yield spot(node, text=shown(node), what="lets the variance grow without a price")
 
 
-def _returned(program: Program, node: ast.AST) -> list[ast.stmt]:
-    function = program.function(node)
-    return list(function.body) if function is not None else [program.statement(node)]
+def _adds_logarithm(program: Program, node: ast.AST) -> bool:
+    """Tell whether the function around a node adds a logarithm to something."""
+    parts = list(ast.walk(program.function(node) or program.statement(node)))
+    sums = [one for one in parts if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Sub)]
+    sides = [side for one in sums for side in (one.left, one.right)]
+    sides += [one.value for one in parts if isinstance(one, ast.AugAssign)]
+    return any("log" in ast.unparse(side) for side in sides)
 
 
 def is_target_inside(program: Program, node: ast.expr) -> bool:
@@ -303,9 +308,11 @@ def _learned(program: Program) -> Iterator[Spot]:
         for one in _flat(node):
             inner = [part for factor in factors_of(one) for part in ast.walk(factor) if isinstance(part, ast.Attribute)]
             for part in inner if len(factors_of(one)) > 1 else ():
+                outer = program.parents.get(part)
+                text = ast.unparse(outer if isinstance(outer, ast.Subscript) else part)
                 made = {name_of(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
                 others = [ast.unparse(other) for other in _flat(node) if other is not one]
-                if "Parameter" in made and not any(ast.unparse(part) in other for other in others):
+                if "Parameter" in made and not any(text in other for other in others):
                     yield spot(node, text=shown(one))
 
 
@@ -372,7 +379,9 @@ def _each_round(program: Program) -> Iterator[Spot]:
             known = is_loss_name(name) or re.search(r"^(reg|penalty|kl|norm|l1|l2)", name)
             if known and name in used - read and "break" not in ast.unparse(loop):
                 assert isinstance(one, ast.Assign)
-                if not re.search(r"val|dev|test|eval|item|float\(", f"{name} {ast.unparse(one.value)}"):
+                if not re.search(
+                    r"val|dev|test|eval|item|float\(|update|train|optim", f"{name} {ast.unparse(one.value)}"
+                ):
                     yield spot(one, loop, text=name)
 
 

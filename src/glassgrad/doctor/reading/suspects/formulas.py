@@ -226,6 +226,14 @@ def reduced(program: Program, node: ast.expr | None) -> str:
     return str(given[-1]) if given else "mean"
 
 
+def source(program: Program) -> str:
+    """Return a script as text in small letters."""
+    found = program.memo.get("source in small letters")
+    if not isinstance(found, str):
+        found = program.memo["source in small letters"] = ast.unparse(program.tree).lower()
+    return found
+
+
 def functions_of(program: Program) -> list[Function]:
     """Return the functions and methods of a script."""
     return [one for one in program.nodes if isinstance(one, FUNCTIONS)]

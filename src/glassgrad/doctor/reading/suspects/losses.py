@@ -22,6 +22,7 @@ from glassgrad.doctor.reading.suspects.formulas import (
     option,
     reduced_by,
     reduction,
+    source,
     uses,
     within,
     words,
@@ -50,7 +51,7 @@ def _has_one_unit(program: Program, node: ast.expr) -> bool:
     found = end(program, node)
     made = found.node if found is not None and found.op == "linear" else None
     units = setting(program, argument(made, "out_features", 1)) if isinstance(made, ast.Call) else None
-    return units == 1 and not re.search(r"view|reshape|squeeze|cat\(|stack", ast.unparse(program.tree))
+    return units == 1 and not re.search(r"view|reshape|squeeze|cat\(|stack", source(program))
 
 
 @suspects("softmax of a single unit")
@@ -210,10 +211,7 @@ def _label(node: ast.expr | None) -> str:
 @suspects("labels that no loss reads")
 def _unread(program: Program) -> Iterator[Spot]:
     """Find a training loop that unpacks labels and never uses them, in a script about no reconstruction."""
-    if any(
-        word in ast.unparse(program.tree).lower()
-        for word in ("autoencod", "vae", "recon", "generator", "simclr", "noise")
-    ):
+    if any(word in source(program) for word in ("autoencod", "vae", "recon", "generator", "simclr", "noise")):
         return
     for iteration in trainings(program):
         loop = iteration.node
@@ -421,7 +419,7 @@ def _ignored(program: Program) -> Iterator[Spot]:
         given = argument(call, "ignore_index") or argument(made, "ignore_index")
         value = setting(program, given)
         near = words_of(given) | words_of(argument(call, "target", 1))
-        if "pad" in ast.unparse(program.tree).lower():
+        if "pad" in source(program):
             continue
         if value is not None and value >= 0 and not near & {"void", "ignore", "unlabeled", "token"}:
             yield spot(made, call, text=shown(made))

@@ -24,6 +24,7 @@ from glassgrad.doctor.reading.suspects.formulas import (
     name_of,
     reduced,
     reduction,
+    source,
     terms_of,
     within,
     words,
@@ -105,7 +106,7 @@ def _no_mask(program: Program) -> Iterator[Spot]:
     for one in losses(program) if masks else ():
         text = " ".join(ast.unparse(part) for part in within(program, one.call) if isinstance(part, ast.expr))
         trains = is_loss_name(assigned(program, one.call)) and "val" not in assigned(program, one.call)
-        if trains and not re.search(r"mask|idx|index", text) and "loader" not in ast.unparse(program.tree):
+        if trains and not re.search(r"mask|idx|index", text) and "loader" not in source(program):
             yield spot(one.call, text=shown(one.call), mask=masks[0])
 
 

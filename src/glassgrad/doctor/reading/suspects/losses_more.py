@@ -27,6 +27,7 @@ from glassgrad.doctor.reading.suspects.formulas import (
     parameters,
     prediction_of,
     reduction,
+    source,
     terms_of,
     uses,
     within,
@@ -68,18 +69,18 @@ def _overlap(program: Program) -> Iterator[Spot]:
             if _quotient(program, one.value) is not None:
                 yield spot(one, text=shown(one.value or one))
     found = {name for name in found if not _turns(program, name)}
-    for one in program.nodes if found else ():
-        if not isinstance(one, ast.Assign | ast.Return) or one.value is None or not about_loss(program, one):
+    for node in program.nodes if found else ():
+        if not isinstance(node, ast.Assign | ast.Return) or node.value is None or not about_loss(program, node):
             continue
-        name = assigned(program, one) if isinstance(one, ast.Assign) else ""
+        name = assigned(program, node) if isinstance(node, ast.Assign) else ""
         if name and (
-            not is_loss_name(name) or re.search(rf"- ?{name}\b", ast.unparse(program.function(one) or program.tree))
+            not is_loss_name(name) or re.search(rf"- ?{name}\b", ast.unparse(program.function(node) or program.tree))
         ):
             continue
-        for sign, term in terms_of(program, one.value):
+        for sign, term in terms_of(program, node.value):
             known = isinstance(term, ast.Call) and name_of(term.func) in found
             if sign > 0 and known:
-                yield spot(one, text=shown(term))
+                yield spot(node, text=shown(term))
 
 
 def _turns(program: Program, name: str) -> bool:
@@ -92,10 +93,10 @@ def _turns(program: Program, name: str) -> bool:
 def _raw_overlap(program: Program) -> Iterator[Spot]:
     """Find a product of predictions and targets in an overlap whose predictions go through no sigmoid or softmax."""
     for function, text in _overlaps(program):
-        source = ast.unparse(function)
-        if "loss" not in text.lower() or re.search(r"sigmoid|softmax|prob|activation|exp\(", source):
+        own = ast.unparse(function).lower()
+        if "loss" not in text.lower() or re.search(r"sigmoid|softmax|prob|activation|exp\(", own):
             continue
-        if re.search(r"igmoid|oftmax", ast.unparse(program.tree).replace(source, "")):
+        if re.search(r"igmoid|oftmax", source(program).replace(own, "")):
             continue
         for node in ast.walk(function):
             is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and words_of(node) & TARGETS

@@ -380,7 +380,8 @@ def _each_round(program: Program) -> Iterator[Spot]:
             if known and name in used - read and "break" not in ast.unparse(loop):
                 assert isinstance(one, ast.Assign)
                 if not re.search(
-                    r"val|dev|test|eval|item|float\(|update|train|optim", f"{name} {ast.unparse(one.value)}"
+                    r"val|dev|test|eval|item|float\(|update|train|optim|step|scan|compiled|run\(",
+                    f"{name} {ast.unparse(one.value)}",
                 ):
                     yield spot(one, loop, text=name)
 

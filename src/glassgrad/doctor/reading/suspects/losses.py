@@ -173,7 +173,9 @@ def _other_part(program: Program) -> Iterator[Spot]:
     ]
     pairs += [(one, one.left, one.right) for one in _differences(program)]
     for node, left, right in pairs:
-        said = [frozenset().union(*(words_of(part) for part in within(program, side))) for side in (left, right)]
+        deep = not isinstance(node, ast.BinOp)
+        nodes = [within(program, side) if deep else ast.walk(side or node) for side in (left, right)]
+        said = [frozenset().union(*map(words_of, one)) for one in nodes]
         sides = [{at for at, known in enumerate(_PARTS) if side & known} for side in said]
         if all(sides) and not sides[0] & sides[1]:
             yield spot(node, text=shown(node))

@@ -118,8 +118,8 @@ def _is_row(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     node = program.value_of(node) if isinstance(node, ast.Name) else node
     if isinstance(node, ast.BinOp) and depth < _DEEPEST:
         return any(_is_row(program, side, depth + 1) for side in (node.left, node.right))
-    name, _ = called(program, node)
-    if not isinstance(node, ast.Call) or argument(node, "keepdim") is not None:
+    name, inner = called(program, node)
+    if not isinstance(node, ast.Call) or argument(node, "keepdim") is not None or _is_thin(program, inner, depth + 1):
         return False
     along = argument(node, "dim", 1 if program.names.full(node.func) else 0) or argument(node, "axis")
     return name == "log_prob" or (name in {"sum", "mean", "squeeze", "norm", "logsumexp"} and along is not None)
@@ -153,7 +153,8 @@ def _thin_divergence(program: Program) -> Iterator[Spot]:
     """Find the mean over everything of `1 + logvar - mu ** 2 - exp(logvar)`."""
     for call in program.calls:
         kind, inner = reduction(program, call)
-        text = ast.unparse(held(program, inner) or call) if reduced(program, call) == "mean" else ""
+        value = held(program, inner)
+        text = ast.unparse(value) if isinstance(value, ast.BinOp) and reduced(program, call) == "mean" else ""
         parts = (r"\*\* 2|pow\(2|square", r"exp\(", r"1(\.0)? [+-]|[+-] 1\b", r"log|lv")
         if kind == "mean" and all(re.search(one, text) for one in parts):
             yield spot(call, text=shown(call))

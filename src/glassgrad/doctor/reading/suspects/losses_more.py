@@ -252,7 +252,12 @@ def _pairs(program: Program) -> Iterator[Spot]:
             continue
         sides = _two_sides(node)
         text = " ".join(_text_within(program, node))
-        if sides is not None and re.search(r"margin", text) and re.search(r"relu|clamp|\bmax|hinge|clip", text):
+        if (
+            sides is not None
+            and "margin" in text
+            and "hot" not in text
+            and re.search(r"relu|clamp|\bmax|hinge|clip", text)
+        ):
             yield spot(node, program.statement(node), text=shown(node))
 
 

@@ -213,7 +213,7 @@ loss = triplet(anchor, negative, positive)  #!
         (("negative, positive", "positive, negative"),),
     ),
     Case(
-        "similarity in place of a distance",
+        "similarity instead of a distance",
         """
 criterion = nn.TripletMarginWithDistanceLoss(distance_function=nn.CosineSimilarity())  #!
 """,

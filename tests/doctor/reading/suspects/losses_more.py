@@ -275,7 +275,7 @@ for x, y in batches:
         (("1 / total_loss", "total_loss"),),
     ),
     Case(
-        "part of the loss in place of the whole",
+        "part of the loss instead of the whole",
         """
 def step(x, y):
     rec_loss, cls_loss = net(x, y)

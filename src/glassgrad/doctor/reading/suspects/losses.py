@@ -392,7 +392,7 @@ def _triplet_order(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call))
 
 
-@suspects("similarity in place of a distance")
+@suspects("similarity instead of a distance")
 def _similarity(program: Program) -> Iterator[Spot]:
     """Find a loss of distances that gets cosine similarities."""
     for call in program.calls:

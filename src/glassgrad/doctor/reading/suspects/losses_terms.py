@@ -329,7 +329,7 @@ def _inverse(program: Program) -> Iterator[Spot]:
             yield spot(node, text=shown(node))
 
 
-@suspects("part of the loss in place of the whole")
+@suspects("part of the loss instead of the whole")
 def _part(program: Program) -> Iterator[Spot]:
     """Find a return or backward of one term of a sum that was computed before and that nothing else trains."""
     for one in program.nodes:

@@ -3,5 +3,283 @@
 from __future__ import annotations
 
 from tests.doctor.reading.case import Case
+from tests.doctor.reading.suspects import losses_more
 
-CASES: tuple[Case, ...] = ()
+_OF_LIBRARY = (
+    Case(
+        "one unit for several classes",
+        """
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+criterion = nn.CrossEntropyLoss()
+for x, y in batches:
+    out = model(x)
+    loss = criterion(out, y)  #!
+""",
+        (("16, 1)", "16, 3)"),),
+    ),
+    Case(
+        "softmax of a single unit",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(8, 1)
+    def forward(self, x):
+        return F.softmax(self.out(x), dim=-1)  #!
+""",
+        (("(8, 1)", "(8, 2)"),),
+    ),
+    Case(
+        "bounded before a loss of logits",
+        """
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+for x, y in batches:
+    logits = torch.tanh(model(x))  #!
+    loss = F.cross_entropy(logits, y)  #!
+""",
+        (("torch.tanh(model(x))", "model(x)"),),
+    ),
+    Case(
+        "classes by squared error",
+        """
+mse = nn.MSELoss()
+for x, y in batches:
+    loss = mse(net(x), F.one_hot(y, 10).float())  #!
+""",
+        (("mse(net(x), F.one_hot(y, 10).float())", "F.cross_entropy(net(x), y)"),),
+    ),
+    Case(
+        "several answers by cross entropy",
+        """
+criterion = nn.CrossEntropyLoss()
+for x, labels in batches:
+    loss = criterion(net(x), labels.float())  #!
+""",
+        (("nn.CrossEntropyLoss", "nn.BCEWithLogitsLoss"),),
+    ),
+    Case(
+        "softmax before a binary loss",
+        """
+net = nn.Sequential(nn.Linear(8, 4))
+for x, y in batches:
+    probs = torch.softmax(net(x), dim=1)  #!
+    loss = F.binary_cross_entropy(probs, y)  #!
+""",
+        (("torch.softmax(net(x), dim=1)", "torch.sigmoid(net(x))"),),
+    ),
+    Case(
+        "cosines as logits",
+        """
+def classify(features, weight, labels):
+    cosine = F.linear(F.normalize(features), F.normalize(weight))  #!
+    return F.cross_entropy(cosine, labels)
+""",
+        (("F.cross_entropy(cosine,", "F.cross_entropy(30.0 * cosine,"),),
+    ),
+    Case(
+        "loss of a value with itself",
+        """
+for x, y in batches:
+    out = net(x)
+    loss = F.mse_loss(out, out)  #!
+""",
+        (("(out, out)", "(out, y)"),),
+    ),
+    Case(
+        "prediction and target of different parts",
+        """
+pred_train = net(x_train)
+loss = F.mse_loss(pred_train, y_test)  #!
+""",
+        (("y_test", "y_train"),),
+    ),
+    Case(
+        "target of another output",
+        """
+for x, y_age, y_height in batches:
+    out_age, out_height = net(x)
+    first = F.mse_loss(out_age, y_age)
+    second = F.mse_loss(out_height, y_age)  #!
+""",
+        (("(out_height, y_age)", "(out_height, y_height)"),),
+    ),
+    Case(
+        "labels that no loss reads",
+        """
+for x, labels in batches:
+    optimizer.zero_grad()
+    loss = F.mse_loss(net(x), x.mean(1))  #!
+    loss.backward()
+    optimizer.step()
+""",
+        (("x.mean(1)", "labels"),),
+    ),
+    Case(
+        "prediction cut before its loss",
+        """
+for x, y in batches:
+    out = torch.clamp(net(x), 0, 1)  #!
+    loss = F.mse_loss(out, y)
+""",
+        (("torch.clamp(net(x), 0, 1)", "net(x)"),),
+    ),
+    Case(
+        "logits viewed before their loss",
+        """
+for x, y in batches:
+    logits = net(x).view(x.size(0), 21, -1)  #!
+    loss = F.cross_entropy(logits, y)
+""",
+        (("net(x).view(x.size(0), 21, -1)", "net(x).permute(0, 2, 1)"),),
+    ),
+    Case(
+        "normalised along the batch",
+        """
+def embed(x):
+    return F.normalize(net(x), dim=0)  #!
+""",
+        (("dim=0", "dim=1"),),
+    ),
+    Case(
+        "logarithm as the target of kl_div",
+        """
+criterion = nn.KLDivLoss(reduction="batchmean")
+loss = criterion(F.log_softmax(a, dim=1), F.log_softmax(b, dim=1))  #!
+""",
+        (("F.log_softmax(b", "F.softmax(b"),),
+    ),
+    Case(
+        "kl_div averaged over the classes",
+        """
+criterion = nn.KLDivLoss()  #!
+loss = criterion(F.log_softmax(a, dim=1), F.softmax(b, dim=1))
+""",
+        (("nn.KLDivLoss()", 'nn.KLDivLoss(reduction="batchmean")'),),
+    ),
+    Case(
+        "kl_div the other way round",
+        """
+def distil(student_logits, teacher_logits):
+    student = F.softmax(student_logits, dim=1)
+    teacher = F.log_softmax(teacher_logits, dim=1)
+    return F.kl_div(teacher, student, reduction="batchmean")  #!
+""",
+        (
+            ("F.softmax(student", "F.log_softmax(student"),
+            ("F.log_softmax(teacher", "F.softmax(teacher"),
+            ("(teacher, student,", "(student, teacher,"),
+        ),
+    ),
+    Case(
+        "temperature on one side",
+        """
+T = 4.0
+soft = F.softmax(teacher(x) / T, dim=1)
+loss = F.kl_div(F.log_softmax(student(x), dim=1), soft, reduction="batchmean")  #!
+""",
+        (("student(x), dim", "student(x) / T, dim"),),
+    ),
+    Case(
+        "deviation given as a variance",
+        """
+mean, sigma = net(x)
+loss = nn.GaussianNLLLoss()(mean, y, sigma)  #!
+""",
+        (("y, sigma)", "y, sigma**2)"),),
+    ),
+    Case(
+        "rate or logarithm for the Poisson loss",
+        """
+criterion = nn.PoissonNLLLoss()
+rate = F.softplus(net(x))
+loss = criterion(rate, counts)  #!
+""",
+        (("nn.PoissonNLLLoss()", "nn.PoissonNLLLoss(log_input=False)"),),
+    ),
+    Case(
+        "lengths or axes of the CTC loss",
+        """
+logp = F.log_softmax(net(x).transpose(0, 1), dim=-1)
+loss = F.ctc_loss(logp, targets, target_lengths, input_lengths)  #!
+""",
+        (("target_lengths, input_lengths", "input_lengths, target_lengths"),),
+    ),
+    Case(
+        "triplet in another order",
+        """
+triplet = nn.TripletMarginLoss(margin=0.5)
+loss = triplet(anchor, negative, positive)  #!
+""",
+        (("negative, positive", "positive, negative"),),
+    ),
+    Case(
+        "similarity instead of a distance",
+        """
+criterion = nn.TripletMarginWithDistanceLoss(distance_function=nn.CosineSimilarity())  #!
+""",
+        (("nn.CosineSimilarity()", "lambda a, b: 1 - F.cosine_similarity(a, b)"),),
+    ),
+    Case(
+        "multi-hot labels for the margin loss",
+        """
+criterion = nn.MultiLabelMarginLoss()  #!
+loss = criterion(net(x), y)
+""",
+        (("MultiLabelMarginLoss", "MultiLabelSoftMarginLoss"),),
+    ),
+    Case(
+        "ignored index of a real class",
+        """
+criterion = nn.CrossEntropyLoss(ignore_index=0)  #!
+loss = criterion(net(x), y)
+""",
+        (("ignore_index=0", "ignore_index=-100"),),
+    ),
+    Case(
+        "ignored places in a mean",
+        """
+criterion = nn.CrossEntropyLoss(ignore_index=PAD, reduction="none")
+token_loss = criterion(logits, y)
+loss = token_loss.mean()  #!
+""",
+        (("token_loss.mean()", "token_loss.sum() / (y != PAD).sum()"),),
+    ),
+    Case(
+        "weights times a mean",
+        """
+criterion = nn.CrossEntropyLoss()
+loss = (criterion(net(x), y) * sample_weights).mean()  #!
+""",
+        (("nn.CrossEntropyLoss()", 'nn.CrossEntropyLoss(reduction="none")'),),
+    ),
+    Case(
+        "strong label smoothing",
+        """
+criterion = nn.CrossEntropyLoss(label_smoothing=0.9)  #!
+""",
+        (("0.9", "0.1"),),
+    ),
+    Case(
+        "threshold of a robust loss",
+        """
+criterion = nn.HuberLoss(delta=1e-4)  #!
+""",
+        (("1e-4", "1.0"),),
+    ),
+    Case(
+        "pos_weight upside down",
+        """
+pos, neg = y.sum(), (1 - y).sum()
+criterion = nn.BCEWithLogitsLoss(pos_weight=pos / neg)  #!
+""",
+        (("pos / neg", "neg / pos"),),
+    ),
+    Case(
+        "weights of the classes",
+        """
+criterion = nn.CrossEntropyLoss(weight=torch.tensor([0.1, 0.9]))  #!
+""",
+        (("weight=torch.tensor([0.1, 0.9])", ""),),
+    ),
+)
+CASES = (*_OF_LIBRARY, *losses_more.CASES)

@@ -1,0 +1,295 @@
+"""Suspects about masks, reductions, axes, penalties and options of losses."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.program import Program, argument, constant
+from glassgrad.doctor.reading.ranks import is_column
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.formulas import (
+    KEEPING,
+    about_loss,
+    assigned,
+    called,
+    factors_of,
+    held,
+    is_loss_name,
+    is_target,
+    name_of,
+    reduced,
+    reduction,
+    source,
+    terms_of,
+    within,
+    words,
+    words_of,
+)
+from glassgrad.doctor.reading.values import end, layer, library_name, losses
+
+_DEEPEST = 3
+_MASKS = named("mask masks valid keep attention lengths")
+_BATCH = re.compile(r"batch_?size|\bbs\b|len\(|\.size\(0\)|\.shape\[0\]|\bn_?batch\b")
+
+# --- reductions and masks ---
+
+
+@suspects("loss reduced over the batch axis")
+def _batch_axis(program: Program) -> Iterator[Spot]:
+    """Find a sum or softmax over axis 0 in a loss."""
+    for call in program.calls:
+        name, inner = called(program, call)
+        place = 1 if program.names.full(call.func) else 0
+        along = constant(argument(call, "dim", place) or argument(call, "axis"))
+        text = about_loss(program, call)
+        known = along == 0 and not isinstance(along, bool) and name in {"sum", "log_softmax", "softmax", "logsumexp"}
+        near = ast.unparse(inner) if inner is not None else "stack"
+        if known and text and not re.search(r"stack|dice|iou|count|class", near + text):
+            yield spot(call, text=shown(call))
+
+
+@suspects("masked values averaged over all places")
+def _masked_mean(program: Program) -> Iterator[Spot]:
+    """Find `(loss * mask).mean()`, which divides by all places, masked ones included."""
+    for call in program.calls:
+        kind, inner = reduction(program, call)
+        node = held(program, inner)
+        if kind != "mean" or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+            continue
+        masks = [
+            one for one in factors_of(node) if words(name_of(held(program, one))) & _MASKS or "mask" in name_of(one)
+        ]
+        if masks and about_loss(program, call):
+            yield spot(call, text=shown(call), mask=shown(masks[0], 30))
+
+
+@suspects("mean over what may be nothing")
+def _maybe_none(program: Program) -> Iterator[Spot]:
+    """Find a division by the sum of a mask, and the mean of selected values, without a bound from below."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            below = held(program, node.right)
+            kind, inner = reduction(program, below)
+            known = words_of(inner) & (_MASKS | {"pos", "positive", "positives", "same", "pairs"})
+            if kind == "sum" and known and about_loss(program, node):
+                yield spot(node, text=shown(node))
+        kind, inner = reduction(program, node)
+        picked = inner.slice if kind == "mean" and isinstance(inner, ast.Subscript) else None
+        if words_of(picked) & {"mask", "pos", "neg", "positive", "valid"} and about_loss(program, node):
+            assert isinstance(node, ast.expr)
+            yield spot(node, text=shown(node))
+
+
+@suspects("mean divided by the batch once more")
+def _divided(program: Program) -> Iterator[Spot]:
+    """Find a loss of the library, or a mean, that the training divides by the batch."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Div):
+            continue
+        value = node.left if isinstance(node, ast.BinOp) else node.target
+        size = node.right if isinstance(node, ast.BinOp) else node.value
+        is_mean = reduced(program, held(program, value)) == "mean"
+        if is_mean and _BATCH.search(ast.unparse(size)) and about_loss(program, node):
+            yield spot(node, text=shown(node))
+
+
+@suspects("loss without the mask of its part")
+def _no_mask(program: Program) -> Iterator[Spot]:
+    """Find a training loss without train_mask in a script that has one."""
+    names = {name_of(one) for one in program.nodes if isinstance(one, ast.Name | ast.Attribute)}
+    masks = [one for one in names if re.search(r"^(train_?mask|idx_?train|mask_?train)$", one)]
+    for one in losses(program) if masks else ():
+        text = " ".join(ast.unparse(part) for part in within(program, one.call) if isinstance(part, ast.expr))
+        trains = is_loss_name(assigned(program, one.call)) and "val" not in assigned(program, one.call)
+        if trains and not re.search(r"mask|idx|index", text) and "loader" not in source(program):
+            yield spot(one.call, text=shown(one.call), mask=masks[0])
+
+
+# --- forms and axes ---
+
+
+def _is_row(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
+    """Tell whether a value has lost an axis: by a reduction along it, by squeeze, or as the log_prob of a choice."""
+    node = program.value_of(node) if isinstance(node, ast.Name) else node
+    if isinstance(node, ast.BinOp) and depth < _DEEPEST:
+        return any(_is_row(program, side, depth + 1) for side in (node.left, node.right))
+    name, inner = called(program, node)
+    if not isinstance(node, ast.Call) or argument(node, "keepdim") is not None or _is_thin(program, inner, depth + 1):
+        return False
+    along = argument(node, "dim", 1 if program.names.full(node.func) else 0) or argument(node, "axis")
+    return name == "log_prob" or (name in {"sum", "mean", "squeeze", "norm", "logsumexp"} and along is not None)
+
+
+def _is_thin(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
+    """Tell whether a value has one column: the output of a layer with one unit, or a vector of one number."""
+    node = program.value_of(node) or node if isinstance(node, ast.Name) else node
+    if isinstance(node, ast.BinOp) and depth < _DEEPEST:
+        return any(_is_thin(program, side, depth + 1) for side in (node.left, node.right))
+    made = layer(program, node.func) if isinstance(node, ast.Call) else None
+    vector = made is not None and made.name == "Embedding" and constant(argument(made.call, "embedding_dim", 1)) == 1
+    return vector or is_column(program, node)
+
+
+@suspects("column beside a row")
+def _column(program: Program) -> Iterator[Spot]:
+    """Find a sum, difference or product of (N, 1) and of a value that a reduction made (N,)."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+            continue
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            thin = _is_thin(program, one) and not _is_row(program, one)
+            if thin and _is_row(program, other) and not _is_thin(program, other):
+                yield spot(node, text=shown(node), column=shown(one, 30), row=shown(other, 30))
+                break
+
+
+@suspects("divergence averaged over the latent numbers")
+def _thin_divergence(program: Program) -> Iterator[Spot]:
+    """Find the mean over everything of `1 + logvar - mu ** 2 - exp(logvar)`."""
+    for call in program.calls:
+        kind, inner = reduction(program, call)
+        value = held(program, inner)
+        text = ast.unparse(value) if isinstance(value, ast.BinOp) and reduced(program, call) == "mean" else ""
+        parts = (r"\*\* 2|pow\(2|square", r"exp\(", r"1(\.0)? [+-]|[+-] 1\b", r"log|lv")
+        if kind == "mean" and all(re.search(one, text) for one in parts):
+            yield spot(call, text=shown(call))
+
+
+@suspects("softmax along the rows of a map")
+def _along_rows(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name, operand = called(program, call)
+        if name not in {"softmax", "log_softmax"}:
+            continue
+        found = end(program, operand)
+        along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
+        shaped = any(called(program, one)[0] in KEEPING | {"permute", "transpose"} for one in within(program, operand))
+        if found is not None and found.op == "conv" and along in {-1, 2, 3, -2} and not shaped:
+            yield spot(call, text=shown(call))
+
+
+_SCORES = re.compile(
+    r"ssim|psnr|accuracy|similarity|correlation|pearson|r2_?score|f1|reward|log_prob|likelihood|overlap|entropy$",
+    re.IGNORECASE,
+)
+
+
+@suspects("score added to a loss")
+def _score(program: Program) -> Iterator[Spot]:
+    """Find a term with a plus that calls a similarity, a likelihood or another score."""
+    for one in program.nodes:
+        if not isinstance(one, ast.Assign | ast.Return) or one.value is None:
+            continue
+        function = program.function(one)
+        name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(function, "name", "")
+        if not re.search(r"loss|(^|_)cost", name.lower()):
+            continue
+        for sign, term in terms_of(program, one.value):
+            callee = name_of(term.func) if isinstance(term, ast.Call) else ""
+            if sign > 0 and _SCORES.search(callee) and not re.search(r"loss|neg|cross|dis|nll|1 -", callee.lower()):
+                yield spot(one, text=shown(term))
+
+
+@suspects("levels of an ordinal label")
+def _levels(program: Program) -> Iterator[Spot]:
+    """Find `arange(k) > y`, which marks the levels above a label."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            continue
+        left, right = node.left, node.comparators[0]
+        sides = (left, right) if isinstance(node.ops[0], ast.Gt | ast.GtE) else (right, left)
+        places = "arange" in ast.unparse(held(program, sides[0]) or left)
+        if (
+            places
+            and isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE)
+            and is_target(program, _plain(sides[1]))
+        ):
+            yield spot(node, text=shown(node))
+
+
+def _plain(node: ast.expr) -> ast.expr:
+    """Return x of `x[:, None]`."""
+    return node.value if isinstance(node, ast.Subscript) else node
+
+
+# --- penalties ---
+
+
+@suspects("penalty without a norm")
+def _plain_penalty(program: Program) -> Iterator[Spot]:
+    """Find a penalty that adds the parameters themselves, or reads their data."""
+    for call in program.calls:
+        kind, inner = reduction(program, call)
+        base = inner.value if isinstance(inner, ast.Attribute) and inner.attr in {"data", "weight"} else inner
+        weights = _is_parameter(program, base) or (isinstance(inner, ast.Attribute) and inner.attr == "weight")
+        if kind and weights and (about_loss(program, call) or "reg" in assigned(program, call)):
+            yield spot(call, text=shown(call))
+    for node in program.nodes:
+        if isinstance(node, ast.Attribute) and node.attr == "data" and _is_parameter(program, node.value):
+            text = ast.unparse(program.statement(node))
+            if re.search(r"norm|abs|pow|\*\* 2|square", text) and about_loss(program, node):
+                yield spot(node, text=shown(node))
+
+
+def _is_parameter(program: Program, node: ast.expr | None) -> bool:
+    if not isinstance(node, ast.Name):
+        return False
+    for outer in program.outward(node):
+        loops = [outer] if isinstance(outer, ast.For) else getattr(outer, "generators", [])
+        for one in loops:
+            inside = {part.id for part in ast.walk(one.target) if isinstance(part, ast.Name)}
+            if node.id in inside and re.search(r"parameters\(|params\b", ast.unparse(one.iter)):
+                return True
+    return False
+
+
+# --- options ---
+
+
+@suspects("strong label smoothing")
+def _smooth(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        value = setting(program, argument(call, "label_smoothing"))
+        if value is not None and value >= 0.3:
+            yield spot(call, text=shown(call))
+
+
+@suspects("threshold of a robust loss")
+def _threshold(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        if library_name(program, call) in {"HuberLoss", "huber_loss", "SmoothL1Loss", "smooth_l1_loss"}:
+            value = setting(program, argument(call, "delta") or argument(call, "beta"))
+            if value is not None and (0 < value <= 1e-3 or value >= 20):
+                yield spot(call, text=shown(call))
+
+
+@suspects("pos_weight upside down")
+def _upside_down(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        given = argument(call, "pos_weight")
+        for node in within(program, given):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                over, under = words_of(node.left), words_of(node.right)
+                if over & {"pos", "positive", "positives", "ones"} and under & {
+                    "neg",
+                    "negative",
+                    "negatives",
+                    "zeros",
+                }:
+                    yield spot(node, call, text=shown(node))
+
+
+@suspects("weights of the classes")
+def _class_weights(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        name = library_name(program, call)
+        if name in {"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"} and argument(call, "weight"):
+            yield spot(call, text=shown(call))
+
+
+SUSPECTS = suspects_of(globals())

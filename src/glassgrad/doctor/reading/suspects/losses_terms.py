@@ -1,0 +1,422 @@
+"""Suspects about how losses are put together: logarithms, terms and their weights, masks, penalties, reductions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import LOOPS, Program, argument, constant, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.formulas import (
+    about_loss,
+    assigned,
+    called,
+    complement,
+    factors_of,
+    functions_of,
+    held,
+    is_loss_name,
+    is_target,
+    loss_functions,
+    name_of,
+    prediction_of,
+    reduced,
+    reduction,
+    terms_of,
+    within,
+    words,
+    words_of,
+)
+from glassgrad.doctor.reading.values import end, losses
+
+# --- logarithms ---
+
+
+@suspects("normal distribution with a variance")
+def _normal(program: Program) -> Iterator[Spot]:
+    """Find `Normal(mean, var)` or `Normal(mean, logvar)`: the second argument is the deviation."""
+    for call in program.calls:
+        if last(program.names.full(call.func)) == "Normal" and len(call.args) + len(call.keywords) >= 2:
+            given = argument(call, "scale", 1)
+            known = words(name_of(given))
+            raw = end(program, given) if given is not None else None
+            name, inner = called(program, given)
+            known |= words(name_of(inner)) & {"logvar", "var"} if name == "exp" else frozenset()
+            odd = known & {"var", "variance", "logvar", "logstd", "log", "logsigma", "lv"}
+            if given is not None and (odd or (raw is not None and raw.op == "linear")):
+                yield spot(call, text=shown(given))
+
+
+@suspects("likelihood with a turned variance")
+def _likelihood(program: Program) -> Iterator[Spot]:
+    """Find a squared error times exp(logvar), or a squared error by a variance without its logarithm."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not about_loss(program, node):
+            continue
+        sides = (node.left, node.right)
+        squares = [one for one in sides if _is_square(program, held(program, one))]
+        raised = [one for one in sides if _is_exp_of_log(program, one)]
+        if isinstance(node.op, ast.Mult) and squares and raised:
+            yield spot(node, text=shown(node), what="multiplies the squared error by the variance")
+        elif isinstance(node.op, ast.Div) and squares and words_of(node.right) & {"var", "variance", "sigma"}:
+            if _adds_logarithm(program, node) or not is_target_inside(program, node.left):
+                continue
+            yield spot(node, text=shown(node), what="lets the variance grow without a price")
+
+
+def _adds_logarithm(program: Program, node: ast.AST) -> bool:
+    """Tell whether the function around a node adds a logarithm to something."""
+    parts = list(ast.walk(program.function(node) or program.statement(node)))
+    sums = [one for one in parts if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Sub)]
+    sides = [side for one in sums for side in (one.left, one.right)]
+    sides += [one.value for one in parts if isinstance(one, ast.AugAssign)]
+    return any("log" in ast.unparse(side) for side in sides)
+
+
+def is_target_inside(program: Program, node: ast.expr) -> bool:
+    """Tell whether an expression, or a variable in it, is called as a target."""
+    return any(isinstance(one, ast.Name) and is_target(program, one) for one in within(program, node))
+
+
+def _is_square(program: Program, node: ast.expr | None) -> bool:
+    name, base = called(program, node)
+    inner = held(program, base)
+    return name in {"pow", "square"} and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
+
+
+def _is_exp_of_log(program: Program, node: ast.expr) -> bool:
+    name, inner = called(program, held(program, node))
+    return (
+        name == "exp"
+        and isinstance(inner, ast.Name | ast.Attribute)
+        and bool(words(name_of(inner)) & {"logvar", "log", "lv", "s"})
+    )
+
+
+def _log_of(program: Program, node: ast.expr | None) -> ast.expr | None:
+    """Return x of `log(x)` or `log(x + eps)`."""
+    name, inner = called(program, held(program, node))
+    if name not in {"log", "log2"}:
+        return None
+    small = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add)
+    if small and isinstance(inner, ast.BinOp):
+        inner = inner.left if complement(inner.left) is not None or number(inner.right) is not None else inner
+        inner = inner.left if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) else inner
+    name, operand = called(program, inner)
+    return operand if name in {"clamp", "clip"} else inner
+
+
+def _halves(program: Program, node: ast.expr) -> list[tuple[int, ast.expr, ast.expr]]:
+    """Return the terms `a * log(b)` of a sum: sign, a and b."""
+    found = []
+    for sign, term in terms_of(program, node):
+        parts = factors_of(term)
+        logs = [(one, inner) for one in parts if (inner := _log_of(program, one)) is not None]
+        rest = [one for one in parts if logs and one is not logs[0][0]]
+        if len(logs) == 1 and rest:
+            found.append((sign, rest[-1], logs[0][1]))
+    return found
+
+
+@suspects("halves of a binary cross entropy")
+def _binary(program: Program) -> Iterator[Spot]:
+    """Find `y * log(p) + (1 - y) * log(p)`, halves of unlike signs, logarithms of targets, and a half alone."""
+    for node in _tops(program):
+        halves = _halves(program, node)
+        turned = [one for one in halves if complement(one[1]) is not None]
+        plain = [one for one in halves if complement(one[1]) is None]
+        if len(halves) == 2 and len(turned) == 1:
+            same = (complement(plain[0][2]) is None) == (complement(turned[0][2]) is None)
+            if same or plain[0][0] != turned[0][0]:
+                yield spot(node, program.statement(node), text=shown(node), what="its halves do not fit each other")
+        elif (
+            len(halves) == 1
+            and plain
+            and is_target(program, plain[0][1])
+            and (found := end(program, plain[0][2])) is not None
+            and found.op == "sigmoid"
+        ):
+            yield spot(
+                node, program.statement(node), text=shown(node), what="it says nothing about examples of label 0"
+            )
+        elif halves and is_target(program, halves[0][2]) and not is_target(program, halves[0][1]):
+            yield spot(node, program.statement(node), text=shown(node), what="it takes the logarithm of the target")
+
+
+def _tops(program: Program) -> Iterator[ast.expr]:
+    """Yield the expressions that a script assigns or returns and that hold a logarithm."""
+    for one in program.nodes:
+        value = one.value if isinstance(one, ast.Assign | ast.Return | ast.AugAssign) else None
+        if value is not None and any(called(program, part)[0] in {"log", "log2"} for part in within(program, value)):
+            yield value
+
+
+@suspects("cross entropy without its minus")
+def _no_minus(program: Program) -> Iterator[Spot]:
+    """Find a loss that is a sum or mean of targets times log-probabilities, or an entropy, with a plus."""
+    for one in program.nodes:
+        if not isinstance(one, ast.Assign | ast.Return) or one.value is None:
+            continue
+        found = list(terms_of(program, one.value))
+        name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
+        entropy = "entropy" in name.lower() and not re.search(r"neg|cross|loss", name.lower())
+        wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss|entropy)(_|$)", name.lower())
+        if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, held(program, one.value))):
+            continue
+        parts = factors_of(found[0][1])
+        logs = [part for part in parts if _is_log(program, part)]
+        if len(parts) == 2 and len(logs) == 1 and (entropy or any(is_target(program, part) for part in parts)):
+            yield spot(one, text=shown(one.value))
+
+
+def _is_log(program: Program, node: ast.expr) -> bool:
+    name, _ = called(program, held(program, node))
+    return name in {"log", "log_softmax", "logsigmoid"} or bool(words(name_of(node)) & {"log", "logp", "logprobs"})
+
+
+@suspects("smoothing not spread over the classes")
+def _smoothing(program: Program) -> Iterator[Spot]:
+    """Find `y * (1 - eps) + eps` without a division by the number of classes."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            less = [
+                text for part in factors_of(one) if (inner := complement(part)) is not None and (text := _text(inner))
+            ]
+            hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in factors_of(one))
+            if (
+                less
+                and hot
+                and ast.unparse(other) == less[0]
+                and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE)
+            ):
+                yield spot(node, text=shown(node))
+
+
+def _text(node: ast.expr) -> str:
+    return ast.unparse(node) if number(node) is None else ""
+
+
+@suspects("risk set in another order")
+def _risk(program: Program) -> Iterator[Spot]:
+    """Find the sums of a survival loss over times that are sorted upwards."""
+    for function in functions_of(program):
+        around = about_loss(program, function.body[-1]) + function.name.lower()
+        if not re.search(r"cox|surv|hazard|partial|breslow", around):
+            continue
+        for call in (one for one in ast.walk(function) if isinstance(one, ast.Call)):
+            name, _ = called(program, call)
+            upwards = name in {"argsort", "sort"} and constant(argument(call, "descending")) is not True
+            if upwards and "flip" not in ast.unparse(function) and "-" not in ast.unparse(call):
+                yield spot(call, text=shown(call))
+
+
+@suspects("divergence from the prior to the posterior")
+def _kl_order(program: Program) -> Iterator[Spot]:
+    for call in program.calls:
+        if last(program.names.full(call.func)) == "kl_divergence" and len(call.args) == 2:
+            first, second = ("prior" in ast.unparse(held(program, one) or one) + ast.unparse(one) for one in call.args)
+            if first and not second:
+                yield spot(call, text=shown(call))
+
+
+# --- terms and their weights ---
+
+
+def _sums(program: Program) -> Iterator[ast.BinOp]:
+    """Yield the outermost sums that a script assigns to a loss, returns from one, or calls backward of."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            outer = program.parents.get(node)
+            is_inner = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add | ast.Sub)
+            if not is_inner and about_loss(program, node):
+                yield node
+
+
+def _flat(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        return [*_flat(node.left), *_flat(node.right)]
+    return [node]
+
+
+def _is_term(program: Program, node: ast.expr) -> bool:
+    """Tell whether a term is a loss by its name or by its call."""
+    made = [one for one in factors_of(node) if is_loss_name(name_of(one)) or words(name_of(one)) & {"kl", "kld", "bce"}]
+    calls = [one for one in factors_of(node) if isinstance(one, ast.Call)]
+    known = {one.call for one in losses(program)}
+    return bool(made) or any(one in known or is_loss_name(name_of(one.func)) for one in calls)
+
+
+@suspects("loss term with an extreme weight")
+def _extreme(program: Program) -> Iterator[Spot]:
+    for node in _sums(program):
+        found = _flat(node)
+        if len(found) < 2 or not any(_is_term(program, one) for one in found):
+            continue
+        for one in found:
+            parts = factors_of(one)
+            sizes = [(part, setting(program, part)) for part in parts if len(parts) > 1]
+            for part, size in sizes:
+                if size is not None and (size == 0 or abs(size) >= 50 or abs(size) <= 1e-5):
+                    yield spot(node, program.statement(part), text=shown(one), size=f"{size:g}")
+
+
+@suspects("two terms with the same weight")
+def _same_weight(program: Program) -> Iterator[Spot]:
+    """Find `alpha * a + alpha * b` where `1 - alpha` is meant."""
+    for node in _sums(program):
+        found = _flat(node)
+        texts = [{ast.unparse(one) for one in factors_of(part)[:-1] + factors_of(part)[1:]} for part in found]
+        shared = set.intersection(*texts) if len(found) == 2 and all(texts) else set()
+        if any(re.search(r"alpha|lam|\bw\b|mix|1 - ", one) for one in shared):
+            yield spot(node, text=shown(node), weight=min(shared))
+
+
+@suspects("both parts of a mixture alike")
+def _mixture(program: Program) -> Iterator[Spot]:
+    """Find `lam * criterion(out, y) + (1 - lam) * criterion(out, y)`."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        sides = [factors_of(one) for one in (node.left, node.right)]
+        calls = [[one for one in side if isinstance(one, ast.Call)] for side in sides]
+        mixed = any(complement(one) is not None for side in sides for one in side)
+        if mixed and all(len(one) == 1 for one in calls) and ast.unparse(calls[0][0]) == ast.unparse(calls[1][0]):
+            yield spot(node, text=shown(node))
+
+
+@suspects("one term summed, another averaged")
+def _unlike(program: Program) -> Iterator[Spot]:
+    for node in _sums(program):
+        found = [held(program, one) for one in _flat(node)]
+        kinds = [reduced(program, one) for one in found]
+        if "sum" in kinds and "mean" in kinds and "/" not in ast.unparse(program.statement(node)):
+            total = found[kinds.index("sum")] or node
+            yield spot(total, node, text=shown(total), other=shown(_flat(node)[kinds.index("mean")]))
+
+
+@suspects("learned weight of a loss term")
+def _learned(program: Program) -> Iterator[Spot]:
+    """Find a term times a parameter that occurs in no other term, so that the loss falls with the parameter."""
+    for node in _sums(program):
+        for one in _flat(node):
+            inner = [part for factor in factors_of(one) for part in ast.walk(factor) if isinstance(part, ast.Attribute)]
+            for part in inner if len(factors_of(one)) > 1 else ():
+                outer = program.parents.get(part)
+                text = ast.unparse(outer if isinstance(outer, ast.Subscript) else part)
+                made = {name_of(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
+                others = [ast.unparse(other) for other in _flat(node) if other is not one]
+                if "Parameter" in made and not any(text in other for other in others):
+                    yield spot(node, text=shown(one))
+
+
+@suspects("loss turned over or without its sign")
+def _inverse(program: Program) -> Iterator[Spot]:
+    """Find `1 / loss`, and the absolute value of a loss."""
+    for node in program.nodes:
+        inner: ast.expr | None = None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and number(node.left) is not None:
+            inner = node.right.left if isinstance(node.right, ast.BinOp) else node.right
+        elif called(program, node)[0] == "abs":
+            inner = called(program, node)[1]
+        if isinstance(node, ast.expr) and is_loss_name(name_of(inner)) and is_loss_name(assigned(program, node)):
+            yield spot(node, text=shown(node))
+
+
+@suspects("part of the loss instead of the whole")
+def _part(program: Program) -> Iterator[Spot]:
+    """Find a return or backward of one term of a sum that was computed before and that nothing else trains."""
+    for one in program.nodes:
+        if not isinstance(one, ast.Assign) or not is_loss_name(assigned(program, one)):
+            continue
+        name, around = assigned(program, one), program.function(one) or program.tree
+        parts = {name_of(part) for part in _flat(one.value) for part in factors_of(part)} - {"", name}
+        parts = {part for part in parts if is_loss_name(part)}
+        later = [node for node in ast.walk(around) if getattr(node, "lineno", 0) > one.lineno]
+        ends = [(node, value) for node in later for value in _trained(node)]
+        taken = {name_of(value) for _, value in ends}
+        if len(parts) < 2 or name in taken or any(name in words_in(value) for _, value in ends):
+            continue
+        for node, value in ends:
+            if name_of(value) in parts:
+                assert isinstance(node, ast.expr | ast.stmt)
+                yield spot(node, one, text=name_of(value), total=name)
+                break
+
+
+def words_in(node: ast.expr) -> set[str]:
+    """Return the names of the variables in an expression."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _trained(node: ast.AST) -> list[ast.expr]:
+    """Return what a statement returns, or what it calls backward of."""
+    if isinstance(node, ast.Return) and node.value is not None:
+        return node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    is_backward = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
+    return (
+        [node.func.value] if is_backward and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else []
+    )
+
+
+@suspects("loss set anew in each round")
+def _each_round(program: Program) -> Iterator[Spot]:
+    """Find a loop that assigns a loss without reading it, while the script uses it behind the loop."""
+    for loop in (node for node in program.nodes if isinstance(node, LOOPS)):
+        inside = [node for line in loop.body for node in ast.walk(line)]
+        read = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+        around = program.function(loop) or program.tree
+        after = [one for one in ast.walk(around) if getattr(one, "lineno", 0) > (loop.end_lineno or 0)]
+        used = {one.id for one in after if isinstance(one, ast.Name) and _counts(program, one)}
+        for one in inside:
+            name = assigned(program, one) if isinstance(one, ast.Assign) else ""
+            known = is_loss_name(name) or re.search(r"^(reg|penalty|kl|norm|l1|l2)", name)
+            if known and name in used - read and "break" not in ast.unparse(loop):
+                assert isinstance(one, ast.Assign)
+                if not re.search(
+                    r"val|dev|test|eval|item|float\(|update|train|optim|step|scan|compiled|run\(",
+                    f"{name} {ast.unparse(one.value)}",
+                ):
+                    yield spot(one, loop, text=name)
+
+
+def _counts(program: Program, node: ast.Name) -> bool:
+    """Tell whether a use of a loss trains something: it is returned, added up, or backward is called of it."""
+    statement = program.statement(node)
+    adds = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)
+    reads = isinstance(node.ctx, ast.Load)
+    return reads and (isinstance(statement, ast.Return) or adds or "backward" in ast.unparse(statement))
+
+
+@suspects("losses put into a new tensor")
+def _remade(program: Program) -> Iterator[Spot]:
+    """Find `torch.tensor([...])` or NumPy in the computation of a loss: the result has no gradient."""
+    inside = loss_functions(program)
+    for call in program.calls:
+        full, function = program.names.full(call.func), program.function(call)
+        given = call.args[0] if call.args else None
+        if full in {"torch.tensor", "torch.FloatTensor", "torch.Tensor"} and isinstance(given, ast.List | ast.Name):
+            shows = re.search(r"item|mean_|avg|val|epoch|history", ast.unparse(program.statement(call)))
+            if words_of(given) & {"loss", "losses"} and is_loss_name(assigned(program, call)) and not shows:
+                yield spot(call, text=shown(call))
+        elif full.startswith("numpy.") and function in inside and given is not None:
+            yield from [spot(call, text=shown(call))] if prediction_of(function) in words_in(given) else []
+
+
+@suspects("prediction detached in a loss")
+def _detached(program: Program) -> Iterator[Spot]:
+    """Find detach, item, data or numpy of the prediction within a loss function."""
+    for function in loss_functions(program):
+        for node in ast.walk(function):
+            is_cut = isinstance(node, ast.Attribute) and node.attr in {"detach", "data", "item", "numpy"}
+            if is_cut and isinstance(node, ast.Attribute) and name_of(node.value) in {prediction_of(function)} - {""}:
+                yield spot(node, text=shown(node))
+
+
+SUSPECTS = suspects_of(globals())

@@ -77,7 +77,7 @@ PRODUCT = ", weight"
 @pytest.fixture(params=sorted(HEADS))
 def library(request: Any) -> str:
     if request.param == "torch":
-        pytest.importorskip("torch")
+        pytest.importorskip("torch", reason="PyTorch is the library of the script")
     return str(request.param)
 
 

@@ -6,7 +6,7 @@ import ast
 import contextlib
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad.base import provenance
 from glassgrad.doctor import library
-from glassgrad.doctor.library import Args, Array, Module
+from glassgrad.doctor.library import Args, Array, Kwargs, Module, Tensor
 from glassgrad.doctor.parts import Unfit
 from glassgrad.doctor.restoring.set_aside import aside
 
@@ -30,18 +30,23 @@ _IN_STEPS = frozenset({"round", "sign", "floor", "ceil", "trunc", "argmax", "hea
 _RAISED = ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NotImplementedError
 
 
+Kind = Any
+"""A class of functions, of either library."""
+Apply = Callable[..., Tensor]
+
+
 @dataclass
 class _Function:
     """The calls of a function: whether it is of PyTorch, and the operands, arrays for tensors of real numbers."""
 
-    kind: Any
-    apply: Callable[..., Any]
+    kind: Kind
+    apply: Apply
     torch: bool
     calls: list[tuple[Args, tuple[int, ...]]]
 
 
-_functions: dict[Any, _Function] = {}
-_replaced: list[tuple[Any, Any]] = []
+_functions: dict[Kind, _Function] = {}
+_replaced: list[tuple[Kind, object]] = []
 
 
 def listen() -> None:
@@ -62,7 +67,7 @@ def leave() -> None:
         kind.apply = before
 
 
-def _bases() -> Iterator[Any]:
+def _bases() -> Iterator[Kind]:
     from glassgrad.engine.function import Function
 
     yield Function
@@ -71,8 +76,8 @@ def _bases() -> Iterator[Any]:
         yield torch.autograd.Function
 
 
-def _told(apply: Callable[..., Any]) -> Callable[..., Any]:
-    def told(kind: Any, *args: Any, **kwargs: Any) -> Any:
+def _told(apply: Apply) -> Apply:
+    def told(kind: Kind, *args: object, **kwargs: object) -> Tensor:
         known = _functions.get(kind)
         if known is None or len(known.calls) < _MOST:
             _note(kind, apply, args, kwargs)
@@ -81,7 +86,7 @@ def _told(apply: Callable[..., Any]) -> Callable[..., Any]:
     return library.untraced(told, apply)
 
 
-def _note(kind: Any, apply: Callable[..., Any], args: Args, kwargs: dict[str, Any]) -> None:
+def _note(kind: Kind, apply: Apply, args: Args, kwargs: Kwargs) -> None:
     code = getattr(kind.backward, "__code__", None)
     tensors = [one for one in args if library.is_tensor(one)]
     steps = _IN_STEPS & {name.rstrip("_") for name in getattr(kind.forward, "__code__", _note.__code__).co_names}
@@ -182,7 +187,7 @@ def _slope(function: _Function, args: Args, operand: int, x: Array, step: Array)
     return np.asarray((above - below) / 2)
 
 
-def _tensors(function: _Function, args: Args, operand: int, x: Array) -> Sequence[Any]:
+def _tensors(function: _Function, args: Args, operand: int, x: Array) -> list[Tensor]:
     given = [x if at == operand else one for at, one in enumerate(args)]
     real = [one.astype(np.float64) if _is_real(one) else one for one in given]
     return [library.tensor_of(one, function.torch) if isinstance(one, np.ndarray) else one for one in real]
@@ -206,7 +211,7 @@ def _gradient(function: _Function, args: Args, operand: int, x: Array, cotangent
     return None if given is None else np.array(given, np.float64)
 
 
-def _lines(kind: Any) -> tuple[str, str]:
+def _lines(kind: Kind) -> tuple[str, str]:
     """Return the line that begins a backward pass, and that of its last `return`."""
     lines, first = inspect.getsourcelines(kind.backward)
     (tree,) = ast.parse(textwrap.dedent("".join(lines))).body

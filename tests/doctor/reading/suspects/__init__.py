@@ -15,8 +15,24 @@ from tests.doctor.reading.suspects import (
     players,
     players_more,
     scales,
+    sequences,
     tallies,
 )
 
-_FILES = (data, figures, items, loops, loops_more, loops_states, losses, models, pairs, players, players_more, scales, tallies)
+_FILES = (
+    data,
+    figures,
+    items,
+    loops,
+    loops_more,
+    loops_states,
+    losses,
+    models,
+    pairs,
+    players,
+    players_more,
+    scales,
+    sequences,
+    tallies,
+)
 CASES = tuple(case for one in _FILES for case in one.CASES)

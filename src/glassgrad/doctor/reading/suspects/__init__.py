@@ -11,48 +11,17 @@ from collections.abc import Sequence
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.suspects import (
-    data,
-    figures,
-    items,
-    loops,
-    loops_batches,
-    loops_more,
-    loops_rates,
-    loops_states,
-    losses,
-    models,
-    pairs,
-    players,
-    players_more,
-    players_noise,
-    players_pairs,
-    players_policies,
-    scales,
-    tallies,
-)
+from glassgrad.doctor.reading.suspects import data, loops, losses, models, players, sequences
 from glassgrad.doctor.reading.suspects.form import Suspect
 
 TITLE = "worth a look"
 SUSPECTS: tuple[Suspect, ...] = (
-    *data.SUSPECTS,
-    *figures.SUSPECTS,
-    *items.SUSPECTS,
     *loops.SUSPECTS,
-    *loops_batches.SUSPECTS,
-    *loops_more.SUSPECTS,
-    *loops_rates.SUSPECTS,
-    *loops_states.SUSPECTS,
     *losses.SUSPECTS,
+    *data.SUSPECTS,
     *models.SUSPECTS,
-    *pairs.SUSPECTS,
+    *sequences.SUSPECTS,
     *players.SUSPECTS,
-    *players_more.SUSPECTS,
-    *players_noise.SUSPECTS,
-    *players_pairs.SUSPECTS,
-    *players_policies.SUSPECTS,
-    *scales.SUSPECTS,
-    *tallies.SUSPECTS,
 )
 MOST = 2
 STRONG = 7

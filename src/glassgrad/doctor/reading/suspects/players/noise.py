@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.program import Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.algebra import (
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.players.algebra import (
     bare,
     factors,
     function_name,
@@ -19,7 +20,6 @@ from glassgrad.doctor.reading.suspects.algebra import (
     text,
     word,
 )
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.values import losses
 
 

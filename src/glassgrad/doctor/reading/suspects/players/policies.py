@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.iterations import is_optimizer
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.algebra import (
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.players.algebra import (
     around,
     bare,
     factors,
@@ -23,7 +24,6 @@ from glassgrad.doctor.reading.suspects.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.values import end, losses
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)

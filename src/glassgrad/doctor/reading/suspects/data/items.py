@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.roles import (
+from glassgrad.doctor.reading.suspects.data.roles import (
     LABELS,
     assigned,
     called,
@@ -22,6 +21,7 @@ from glassgrad.doctor.reading.suspects.roles import (
     whole_text,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.values import losses
 
 _LOST = named(

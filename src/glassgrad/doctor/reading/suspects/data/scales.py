@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.program import Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.roles import (
+from glassgrad.doctor.reading.suspects.data.roles import (
     HELD_OUT,
     LABELS,
     TRAIN,
@@ -22,6 +21,7 @@ from glassgrad.doctor.reading.suspects.roles import (
     training_loops,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)

@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.training import (
+from glassgrad.doctor.reading.suspects.loops.training import (
     assigned,
     called,
     conditions,

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.algebra import (
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.players.algebra import (
     around,
     bare,
     factors,
@@ -22,7 +23,6 @@ from glassgrad.doctor.reading.suspects.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.values import losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)

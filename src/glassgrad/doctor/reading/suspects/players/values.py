@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.algebra import (
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.players.algebra import (
     around,
     bare,
     factors,
@@ -22,7 +23,6 @@ from glassgrad.doctor.reading.suspects.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.values import layer
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)

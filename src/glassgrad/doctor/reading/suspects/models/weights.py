@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Program, argument, constant
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.layers import MATRICES, NORMALISING, applied, forwards
+from glassgrad.doctor.reading.suspects.models.layers import MATRICES, NORMALISING, applied, forwards
 from glassgrad.doctor.reading.values import has_weights, layer, library_name
 
 _VECTORS = re.compile(r"pos|token|query|queries|cls|emb|prompt|code|slot|latent|memory|proto", re.IGNORECASE)

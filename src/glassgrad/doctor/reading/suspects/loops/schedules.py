@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.iterations import Iteration, iterations, rounds, t
 from glassgrad.doctor.reading.program import LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.training import (
+from glassgrad.doctor.reading.suspects.loops.training import (
     called,
     conditions,
     given_number,

@@ -11,9 +11,8 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects import models_more, models_norms, models_weights
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.layers import (
+from glassgrad.doctor.reading.suspects.models.layers import (
     BENDS,
     MATRICES,
     NORMALISING,
@@ -380,4 +379,4 @@ def _sees_ahead(program: Program) -> Iterator[Spot]:
                 yield spot(call, text=shown(call))
 
 
-SUSPECTS = (*suspects_of(globals()), *models_norms.SUSPECTS, *models_weights.SUSPECTS, *models_more.SUSPECTS)
+SUSPECTS = suspects_of(globals())

@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import LOOPS, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.formulas import (
+from glassgrad.doctor.reading.suspects.losses.formulas import (
     about_loss,
     assigned,
     called,

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.roles import (
+from glassgrad.doctor.reading.suspects.data.roles import (
     LABELS,
     assigned,
     called,
@@ -23,6 +22,7 @@ from glassgrad.doctor.reading.suspects.roles import (
     whole_text,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.values import losses
 
 _APART = named("shuffle permutation train_test_split sample resample choice randperm")

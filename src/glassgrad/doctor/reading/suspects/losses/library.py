@@ -12,9 +12,8 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects import losses_masks, losses_more, losses_terms
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.formulas import (
+from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
     held,
     is_target,
@@ -461,4 +460,4 @@ def _loss_of(program: Program, node: ast.expr | None) -> tuple[ast.Call, ast.Cal
     return None if loose or variable else (known.call, made)
 
 
-SUSPECTS = (*suspects_of(globals()), *losses_more.SUSPECTS, *losses_terms.SUSPECTS, *losses_masks.SUSPECTS)
+SUSPECTS = suspects_of(globals())

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.layers import MATRICES, applied, axes, forwards, rows
+from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied, axes, forwards, rows
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")

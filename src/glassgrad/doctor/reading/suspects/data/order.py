@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Function, Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.roles import (
+from glassgrad.doctor.reading.suspects.data.roles import (
     HELD_OUT,
     TRAIN,
     are_in_rows,
@@ -27,6 +26,7 @@ from glassgrad.doctor.reading.suspects.roles import (
     trains,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)

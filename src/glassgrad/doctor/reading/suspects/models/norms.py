@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.layers import (
+from glassgrad.doctor.reading.suspects.models.layers import (
     NORMALISING,
     applied,
     axes,

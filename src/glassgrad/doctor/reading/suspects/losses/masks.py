@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.formulas import (
+from glassgrad.doctor.reading.suspects.losses.formulas import (
     KEEPING,
     about_loss,
     assigned,

@@ -1,0 +1,18 @@
+"""Suspects about data and figures: loaders, splits, scaling, labels, windows, and how results are measured.
+
+`roles` has what they look up.
+"""
+
+from __future__ import annotations
+
+from glassgrad.doctor.reading.suspects.data import figures, items, order, pairs, scales, tallies
+from glassgrad.doctor.reading.suspects.form import Suspect
+
+SUSPECTS: tuple[Suspect, ...] = (
+    *figures.SUSPECTS,
+    *items.SUSPECTS,
+    *order.SUSPECTS,
+    *pairs.SUSPECTS,
+    *scales.SUSPECTS,
+    *tallies.SUSPECTS,
+)

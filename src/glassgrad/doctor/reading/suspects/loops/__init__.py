@@ -1,0 +1,17 @@
+"""Suspects about training loops: optimizers, schedules, the order of a round, modes, frozen parts, checkpoints.
+
+`training` has what they look up.
+"""
+
+from __future__ import annotations
+
+from glassgrad.doctor.reading.suspects.form import Suspect
+from glassgrad.doctor.reading.suspects.loops import batches, iterations, optimizers, schedules, states
+
+SUSPECTS: tuple[Suspect, ...] = (
+    *batches.SUSPECTS,
+    *iterations.SUSPECTS,
+    *optimizers.SUSPECTS,
+    *schedules.SUSPECTS,
+    *states.SUSPECTS,
+)

@@ -1,0 +1,16 @@
+"""Suspects about losses: what is compared with what, formulas written out, terms, masks, reductions.
+
+`formulas` has what they look up.
+"""
+
+from __future__ import annotations
+
+from glassgrad.doctor.reading.suspects.form import Suspect
+from glassgrad.doctor.reading.suspects.losses import library, masks, terms, written
+
+SUSPECTS: tuple[Suspect, ...] = (
+    *library.SUSPECTS,
+    *masks.SUSPECTS,
+    *terms.SUSPECTS,
+    *written.SUSPECTS,
+)

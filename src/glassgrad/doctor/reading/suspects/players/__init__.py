@@ -1,0 +1,17 @@
+"""Suspects about several models or objectives: policies, GANs, autoencoders, diffusion, contrast, distillation.
+
+`algebra` has what they look up.
+"""
+
+from __future__ import annotations
+
+from glassgrad.doctor.reading.suspects.form import Suspect
+from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, values
+
+SUSPECTS: tuple[Suspect, ...] = (
+    *generative.SUSPECTS,
+    *noise.SUSPECTS,
+    *pairs.SUSPECTS,
+    *policies.SUSPECTS,
+    *values.SUSPECTS,
+)

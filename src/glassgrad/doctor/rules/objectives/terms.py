@@ -77,6 +77,7 @@ def _operands(graph: Graph, term: Term) -> Iterator[Term]:
         reduced = term.number if op.name in {"sum", "mean"} else term.reduced
         straight = term.straight and op.name not in _RISING
         divisors = term.divisors if factor in {0.0, 1.0} else (*term.divisors, 1 / factor)
+        divisors = () if mine > its else divisors  # a mean over copies of one number takes nothing back
         over = op.name in {"sum", "mean"} and op.shape[:1] != made.shape[:1]
         summed = _is_sum(op, made, divisors) if over else term.summed
         yield Term(parent, made, term.sign * sign, term.weight * factor * spread, reduced, straight, summed, divisors)

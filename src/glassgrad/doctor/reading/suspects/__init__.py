@@ -24,7 +24,7 @@ SUSPECTS: tuple[Suspect, ...] = (
     *players.SUSPECTS,
 )
 MOST = 2
-STRONG = 7
+STRONG = 5
 """The weight from which a suspect is shown for a training without any symptom."""
 
 

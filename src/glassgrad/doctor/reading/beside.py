@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from glassgrad.base import provenance
-from glassgrad.doctor.deeper.choice import experiments_for
+from glassgrad.doctor.deeper.choice import SYMPTOMS
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.lint import Remark, names, of_file
 from glassgrad.doctor.reading.origins import traced
 from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import words
 from glassgrad.doctor.reading.source import Unreadable, read
-from glassgrad.doctor.reading.suspects import STRONG, worth_a_look
+from glassgrad.doctor.reading.suspects import BESIDE, STRONG, worth_a_look
 from glassgrad.doctor.rules import ranked
 from glassgrad.doctor.rules.rule import SEVERITIES
 from glassgrad.doctor.script import Watched
@@ -41,8 +41,24 @@ _OTHERS = {
     "pairs shuffled apart": "the other order is drawn",
     "weight instead of pos_weight": "the ratio is computed",
     "evaluation mode in training": "the function is called",
+    "dropout at the output": "it is applied",
 }
 """What stands in the other line of a fault, by its title: a line that mends the fault as well."""
+
+
+UNCERTAIN = frozenset(
+    {
+        "labels do not belong to the inputs",
+        "outputs opposite to the targets",
+        "output without input",
+        "NaN in the data",
+        "NaN in the targets",
+        "discriminator has won",
+        "rate above the curvature",
+        "rate unfit for the weights",
+    }
+)
+"""Causes of symptoms that may have a cause themselves, in another line."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +116,8 @@ def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[F
     """Return the trainings of a script, the worst first, and the findings of reading if there was no training.
 
     The findings of reading join those of the worst training, without those that the run has found itself. Causes come
-    first, whether the run or the reading found them. Lines worth a look join if nothing names a cause.
+    first, whether the run or the reading found them. Lines worth a look join: the heaviest always, the lighter ones if
+    nothing names a cause.
     """
     program, file = _program(path), provenance.shorten(path)
     if program is not None:
@@ -115,13 +132,14 @@ def joined(path: str, watched: Sequence[Watched]) -> tuple[list[Watched], list[F
 
 
 def _with_suspects(program: Program | None, file: str, findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings with the lines worth a look behind the first symptom, if no finding names a cause."""
-    if program is None or not experiments_for(findings):
+    """Return findings with the lines worth a look behind the first one that is no information."""
+    if program is None:
         return list(findings)
-    symptoms = sum(one.severity != "info" for one in findings)
-    suspects = worth_a_look(program, file, findings, 1 if symptoms else STRONG)
-    first = min(symptoms, 1)
-    return [*findings[:first], *suspects, *findings[first:]]
+    serious = [one for one in findings if one.severity != "info" and not one.because]
+    causes = [one for one in serious if one.rule not in SYMPTOMS and one.rule not in UNCERTAIN]
+    lightest = BESIDE if causes else 1 if serious else STRONG
+    first = min(len(serious), 1)
+    return [*findings[:first], *worth_a_look(program, file, findings, lightest), *findings[first:]]
 
 
 def _merged(found: Sequence[Finding], rest: Sequence[Finding]) -> list[Finding]:

@@ -40,15 +40,18 @@ RULES: Rules = (*batch.RULES, *graph.RULES)
 """The rules for one batch, in order; a new rule is a function in the file of its family."""
 
 
+def _normalises(run: Run) -> bool:
+    """Tell whether a model normalises its inputs first, or right behind its first layer if they are not large."""
+    kinds = run.data.kinds if run.data is not None else ()
+    large = any(facts.summary.abs_max > batch.FAR_INPUT for facts in run.inputs)
+    return any("Norm" in kind for kind in kinds[: 1 if large else 2])
+
+
 def _at_the_call(one: Rule[Any]) -> Rule[Any]:
     """Return a rule about inputs that names the line of the model's call."""
 
     def look(run: Run) -> Iterator[Seen]:
-        if (
-            one.name == "inputs unnormalised"
-            and run.data is not None
-            and any("Norm" in kind for kind in run.data.kinds[:1])
-        ):
+        if one.name == "inputs unnormalised" and _normalises(run):
             return  # the model does it itself
         for seen in one.look(run):
             yield Seen(seen, run.calls.line("forward")) if isinstance(seen, str) else seen

@@ -463,7 +463,9 @@ def _saturated(run: Run, data: MonitorData) -> Iterator[Seen]:
                 f"{share:.0%} of the outputs of '{data.activations[at]}' lie close to a bound, where the slope is "
                 "nearly 0"
             )
-            yield Seen(what, data.activations[at], float(share), pairs(data.steps, data.activation_saturated[:, at]))
+            evidence = pairs(data.steps, data.activation_saturated[:, at])
+            milder = "info" if begun[at] <= MOSTLY and _falls_on(run) else ""  # a gate that has learnt to decide
+            yield Seen(what, data.activations[at], float(share), evidence, milder)
 
 
 # --- the data ---

@@ -12,9 +12,14 @@ from glassgrad.doctor.rules.rule import Seen, rules_of, warning
 from glassgrad.doctor.run import Run
 from glassgrad.doctor.scores import score
 
+AS_A_GUESS = 0.1
+"""The score of a validation relative to that in training below which nothing of what was learnt holds there."""
 FELL, STEADY = 0.4, 0.75
 """The score in evaluation mode relative to that in training mode, from which the mode spoils it, and the least one in
 training: while weights change fast, running statistics are late by nature."""
+UNITS = 5
+"""How many deviations of the training targets those of a validation lie away, or how many times they are as wide, where
+they have other units."""
 LEARNT, LOST, OTHERS = 0.6, 0.35, 0.4
 """The least score in training that tells something; that of a validation relative to it, and that of a probe relative
 to it, from which the examples are as in training."""
@@ -59,7 +64,7 @@ def _by_the_examples(run: Run) -> Iterator[Seen]:
     nothing = _nothing(run, kind)
     if not known or not late or run.parts.against or known[-1].step < HALF * run.calls.steps:
         return
-    if nothing > EVEN:
+    if nothing > EVEN or (kind == "numbers" and _in_other_units(run)):
         return
     mine = (float(np.median(late)) - nothing) / (1 - nothing)
     theirs = (float(np.median([one.training for one in known])) - nothing) / (1 - nothing)
@@ -78,7 +83,18 @@ def _by_the_examples(run: Run) -> Iterator[Seen]:
         f"the outputs {in_words(kind, float(np.median(late)))} in training, and in the passes without gradients"
         f"{f' at {where}' if where else ''} they {in_words(kind, known[-1].training)}: {told}"
     )
-    yield Seen(what, where, theirs / mine, threshold=LOST)
+    milder = "" if can or theirs < AS_A_GUESS * mine else "info"  # a model of few examples may just generalise poorly
+    yield Seen(what, where, theirs / mine, severity=milder, threshold=LOST)
+
+
+def _in_other_units(run: Run) -> bool:
+    """Tell whether the targets of validations have another scale: the outputs are scaled back before the comparison."""
+    mine, theirs = ([y for _, y in pairs if y.dtype.kind == "f"] for pairs in (run.pairs, run.held))
+    if not mine or not theirs:
+        return False
+    one, other = (np.concatenate([y.reshape(-1) for y in part]) for part in (mine, theirs))
+    spread = float(one.std()) + 1e-12
+    return abs(float(other.mean() - one.mean())) > UNITS * spread or not 1 / UNITS < float(other.std()) / spread < UNITS
 
 
 def _probed(run: Run, kind: str) -> float:

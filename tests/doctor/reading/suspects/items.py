@@ -143,4 +143,17 @@ rows = [numbers[word] for word in text.split()]  #!
 """,
         (("text.split()", "text.lower().split()"),),
     ),
+    Case(
+        "stored example changed in place",
+        """
+class Words(torch.utils.data.Dataset):
+    def __len__(self):
+        return len(self.data)
+    def __getitem__(self, index):
+        page, box = self.data[index]
+        box /= 32  #!
+        return page, box
+""",
+        (("box /= 32", "box = box / 32"),),
+    ),
 )

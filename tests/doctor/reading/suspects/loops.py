@@ -235,4 +235,14 @@ second = torch.optim.lr_scheduler.StepLR(optimizer, 10)  #!
         'optimizer.state_dict()["param_groups"][0]["lr"] = rate  #!\n',
         (("optimizer.state_dict()[", "optimizer.__dict__["),),
     ),
+    Case(
+        "rate that loaded state replaces",
+        """
+optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+saved = optimizer.state_dict()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+optimizer.load_state_dict(saved)  #!
+""",
+        (("lr=0.02", "lr=0.001"),),
+    ),
 )

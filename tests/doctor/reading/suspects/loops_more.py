@@ -231,9 +231,9 @@ for x, y in batches:
         """
 optimizer = torch.optim.LBFGS(model.parameters())
 
-def closure():  #!
+def closure():
     loss = F.mse_loss(model(x), y)
-    loss.backward()
+    loss.backward()  #!
     return loss
 
 for step in range(10):

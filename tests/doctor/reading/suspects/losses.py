@@ -281,5 +281,13 @@ criterion = nn.CrossEntropyLoss(weight=torch.tensor([0.1, 0.9]))  #!
 """,
         (("weight=torch.tensor([0.1, 0.9])", ""),),
     ),
+    Case(
+        "names of prediction and target exchanged",
+        """
+def objective(logits, targets):
+    return F.binary_cross_entropy_with_logits(targets, logits)  #!
+""",
+        (("logits(targets, logits)", "logits(logits, targets)"),),
+    ),
 )
 CASES = (*_OF_LIBRARY, *losses_more.CASES)

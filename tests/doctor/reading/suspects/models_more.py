@@ -479,4 +479,17 @@ class Net(nn.Module):
 """,
         (("+ self.bias(x)", "+ self.bias(x).squeeze(-1)"),),
     ),
+    Case(
+        "batch norm of a sequence",
+        """
+class Poses(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bn, self.lstm = nn.BatchNorm1d(12), nn.LSTM(12, 8, batch_first=True)
+    def forward(self, x):
+        x = self.bn(x)  #!
+        return self.lstm(x)[0]
+""",
+        (("self.bn(x)", "self.bn(x.transpose(1, 2)).transpose(1, 2)"),),
+    ),
 )

@@ -99,4 +99,14 @@ y = np.concatenate([np.zeros(len(bad)), np.ones(len(good))])  #!
 """,
         (("np.zeros(len(bad)), np.ones(len(good))", "np.ones(len(good)), np.zeros(len(bad))"),),
     ),
+    Case(
+        "numbered files in the order of their letters",
+        """
+import os
+for number in range(20):
+    np.save(os.path.join(folder, f"{number}.npy"), features[number])
+names = sorted(os.listdir(folder))  #!
+""",
+        (("sorted(os.listdir(folder))", "sorted(os.listdir(folder), key=lambda name: int(name[:-4]))"),),
+    ),
 )

@@ -419,4 +419,26 @@ loss = loss_of(mu, recon, logvar)  #!
 """,
         (("recon, logvar, mu = encode", "recon, mu, logvar = encode"), ("loss_of(mu, recon", "loss_of(recon, mu")),
     ),
+    Case(
+        "mean or variance of a code behind an activation",
+        """
+class Encoder(nn.Module):
+    def forward(self, h):
+        return F.relu(self.to_mu(h))  #!
+""",
+        (("F.relu(self.to_mu(h))", "self.to_mu(h)"),),
+    ),
+    Case(
+        "generator with another range than the data",
+        """
+pictures = pictures / 255 * 2 - 1
+class Generator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.main = nn.Sequential(nn.Linear(8, 64), nn.Sigmoid())  #!
+    def forward(self, z):
+        return self.main(z)
+""",
+        (("nn.Sigmoid()", "nn.Tanh()"),),
+    ),
 )

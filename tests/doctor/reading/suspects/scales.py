@@ -174,4 +174,22 @@ x = np.sin(hour / 24)  #!
 """,
         (("hour / 24", "2 * np.pi * hour / 24"),),
     ),
+    Case(
+        "pixels changed before they are floats",
+        """
+pictures = np.zeros((4, 8, 8), np.uint8)
+def prepared(images, factor):
+    images = images * factor  #!
+    return images.astype(np.float32) / 255
+""",
+        (("images = images * factor", "images = images.astype(np.float32) * factor"),),
+    ),
+    Case(
+        "division by a deviation that may be 0",
+        """
+def scaled(x, mean, std):
+    return (x - mean) / std  #!
+""",
+        (("/ std", "/ (std + 1e-8)"),),
+    ),
 )

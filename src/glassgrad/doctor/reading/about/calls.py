@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.learning import uncleared
-from glassgrad.doctor.reading.about.rounds import per_batch, per_epoch
+from glassgrad.doctor.reading.about.rounds import PER_STEP, falls_slowly, per_batch, per_epoch
 from glassgrad.doctor.reading.actors import modules, optimizer, related, trained_by
 from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterations, made, rounds, trainings
 from glassgrad.doctor.reading.names import last
@@ -242,10 +242,10 @@ def _counts_epochs(program: Program, schedule: ast.Call, loop: ast.AST) -> bool:
     name = last(program.names.full(schedule.func))
     if name == "StepLR":
         size = number(argument(schedule, "step_size", 1))
-        return size is not None and size <= 50
+        return size is not None and size <= 50 and not falls_slowly(schedule)
     if name == "ExponentialLR":
         factor = number(argument(schedule, "gamma", 1))
-        return factor is not None and factor < 0.99
+        return factor is not None and factor < PER_STEP
     if name == "MultiStepLR":
         steps = argument(schedule, "milestones", 1)
         sizes = [number(one) for one in steps.elts] if isinstance(steps, ast.List | ast.Tuple) else []

@@ -19,7 +19,9 @@ _FALLS = re.compile(r"loss|err|mse|mae|rmse|perplexity|ppl|nll", re.IGNORECASE)
 _RISES = re.compile(r"acc|score|f1|auc|dice|iou|reward|precision|recall|bleu|r2", re.IGNORECASE)
 _FOLD = re.compile(r"fold|kf|cv", re.IGNORECASE)
 _WARM = re.compile(r"warm", re.IGNORECASE)
-_WAITED = re.compile(r"patien|wait|counter|no_improve|bad_epochs|stall|since", re.IGNORECASE)
+_WAITED = re.compile(
+    r"patien|wait|counter|no_?improv|not_improved|bad_epochs|stall|stale|since|without|early_?stop", re.IGNORECASE
+)
 
 
 # --- divided gradients ---
@@ -69,6 +71,16 @@ def _is_divided(program: Program, event: Event, count: ast.expr) -> bool:
 # --- schedules ---
 
 
+PER_STEP = 0.99
+"""A factor for each step from which a schedule may well be meant for steps: 0.999 halves the rate in 700."""
+
+
+def falls_slowly(schedule: ast.Call) -> bool:
+    """Tell whether a StepLR lowers the rate by little in each step."""
+    size, factor = number(argument(schedule, "step_size", 1)), number(argument(schedule, "gamma", 2))
+    return size is not None and size > 0 and factor is not None and factor > 0 and factor ** (1 / size) >= PER_STEP
+
+
 def per_batch(program: Program) -> Iterator[Spot]:
     """Yield schedules that the loop over batches steps, although their numbers are numbers of epochs."""
     for outer in rounds(program):
@@ -91,7 +103,7 @@ def _length(program: Program, schedule: Value) -> float | None:
         return None
     name = last(program.names.full(call.func))
     places = {"StepLR": ("step_size", 1), "CosineAnnealingLR": ("T_max", 1), "LinearLR": ("total_iters", 3)}
-    if name in places:
+    if name in places and not (name == "StepLR" and falls_slowly(call)):
         given = argument(call, *places[name])
         return setting(program, Value(given, schedule.frame)) if given is not None else None
     if name == "MultiStepLR":

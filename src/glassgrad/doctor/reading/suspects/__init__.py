@@ -26,6 +26,8 @@ SUSPECTS: tuple[Suspect, ...] = (
 MOST = 2
 STRONG = 5
 """The weight from which a suspect is shown for a training without any symptom."""
+BESIDE = 7
+"""The weight from which a suspect is shown beside a cause that a rule names."""
 
 
 def places(program: Program) -> list[tuple[Suspect, tuple[int, ...], str]]:

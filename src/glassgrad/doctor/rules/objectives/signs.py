@@ -29,7 +29,8 @@ _PROBABILITIES = words("softmax sigmoid")
 _BOUNDED = _PROBABILITIES | words("tanh sin cos cosine_similarity normalize softsign hardtanh hardsigmoid relu6 clip")
 _PICKED = words("take_along_axis getitem pick gather index_select")
 _THROUGH = VIEWS | words("sum mean stack cat concatenate clip")
-_MINUS_FIRST, _MINUS_SECOND = re.compile(r"(?:^|[=(\[,]|return)\s*-[\w.()]+\s*\*"), re.compile(r"\*\s*\(?\s*-")
+_OPERAND = r"(?:[\w.]+|\([^()]*\))(?:\([^()]*\))?(?:\.\w+\([^()]*\))*"
+_MINUS_FIRST, _MINUS_SECOND = re.compile(rf"(?:^|[=(\[,]|return)\s*-{_OPERAND}\s*\*"), re.compile(r"\*\s*\(?\s*-")
 _COSTS = re.compile(r"cost|penalt|length|distance|regret|energy|tour", re.IGNORECASE)
 
 

@@ -226,4 +226,16 @@ class Chomp(nn.Module):
 """,
         (("self.n :]", ": -self.n]"),),
     ),
+    Case(
+        "inputs as their own labels",
+        """
+class Speaker(nn.Module):
+    def forward(self, ids, labels=None):
+        logits = self.head(self.body(ids))
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+model = Speaker()
+loss = model(batch, labels=batch)  #!
+""",
+        (("model(batch, labels=batch)", "model(batch[:, :-1], labels=batch[:, 1:])"),),
+    ),
 )

@@ -118,6 +118,13 @@ def _changed(program: Program) -> Iterator[Spot]:
             plain = isinstance(target, ast.Name) and not LABELS.search(target.id) and isinstance(stored, ast.Subscript)
             if plain and re.match(rf"self\..*\b{index}\b", ast.unparse(stored)) and isinstance(target, ast.Name):
                 yield from (spot(one, text=shown(one), stored=shown(stored)) for one in _edits(method, target.id))
+            elif isinstance(target, ast.Tuple) and re.match(rf"self\.[\w.]+[\[(].*\b{index}\b", ast.unparse(value)):
+                names = [one.id for one in target.elts if isinstance(one, ast.Name)]
+                reader = program.functions.get(getattr(getattr(value, "func", None), "attr", ""))
+                if reader is not None and re.search(r"copy|clone|astype|float", ast.unparse(reader)):
+                    continue
+                places = [one for name in names for one in _edits(method, name) if not _is_new(method, name, one)]
+                yield from (spot(one, text=shown(one), stored=shown(value)) for one in places)
     for target, value, node in assigned(program.tree):
         loops = program.loops(node)
         sliced = (
@@ -127,6 +134,12 @@ def _changed(program: Program) -> Iterator[Spot]:
         )
         if loops and sliced and isinstance(target, ast.Name) and trains(program, loops[0]):
             yield from (spot(one, text=shown(one), stored=shown(value)) for one in _edits(loops[0], target.id))
+
+
+def _is_new(method: ast.AST, name: str, place: ast.AST) -> bool:
+    """Tell whether a variable gets another value before a place."""
+    known = [node for target, value, node in assigned(method) if ident(target) == name and isinstance(value, ast.expr)]
+    return any(node.lineno < getattr(place, "lineno", 0) for node in known)
 
 
 def _viewed(program: Program, value: ast.expr) -> ast.expr:

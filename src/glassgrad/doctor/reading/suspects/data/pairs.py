@@ -281,4 +281,14 @@ def _weights(program: Program) -> Iterator[Spot]:
                 yield spot(node, text=shown(node))
 
 
+@suspects("numbered files in the order of their letters")
+def _listing(program: Program) -> Iterator[Spot]:
+    """Find `sorted(os.listdir(folder))` beside files named by numbers without leading zeros."""
+    plain = re.search(r"\{\w+\}\.\w{2,4}['\"]|str\(\w+\) \+ '\.", ast.unparse(program.tree))
+    for call in program.calls_of("sorted"):
+        listed = re.search(r"listdir|glob|iterdir|scandir", ast.unparse(call.args[0])) if call.args else None
+        if plain and listed and not any(one.arg == "key" for one in call.keywords):
+            yield spot(call, text=shown(call))
+
+
 SUSPECTS = suspects_of(globals())

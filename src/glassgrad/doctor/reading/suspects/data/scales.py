@@ -425,4 +425,29 @@ def _channels(program: Program) -> Iterator[Spot]:
                 yield spot(call, text=shown(call))
 
 
+@suspects("pixels changed before they are floats")
+def _still_bytes(program: Program) -> Iterator[Spot]:
+    """Find `images = images * factor` in front of `images.astype(np.float32)`, in a script with `uint8`."""
+    if "uint8" not in ast.unparse(program.tree):
+        return
+    for target, value, node in assigned(program.tree):
+        around = program.function(node)
+        if around is None or not isinstance(target, ast.Name) or not isinstance(value, ast.BinOp):
+            continue
+        later = re.search(rf"\b{target.id}\.(astype\(np\.float|float\(|to\(\w+\.float)", ast.unparse(around))
+        if later and target.id in words_in(value) and not re.search(r"float|\d\.\d", ast.unparse(value)):
+            yield spot(node, text=shown(node))
+
+
+@suspects("division by a deviation that may be 0")
+def _no_spread(program: Program) -> Iterator[Spot]:
+    """Find `(x - mean) / std` without an epsilon or a bound."""
+    for node in program.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp):
+            spread = re.search(r"(std|deviation|sigma|spread)s?$|\.std\([^()]*\)$", ast.unparse(node.right))
+            safe = re.search(r"eps|maximum|clamp|clip|\+", ast.unparse(node.right))
+            if isinstance(node.left.op, ast.Sub) and spread and not safe:
+                yield spot(node, text=shown(node))
+
+
 SUSPECTS = suspects_of(globals())

@@ -230,8 +230,9 @@ def _closure(program: Program) -> Iterator[Spot]:
             continue
         lacks = [one for one in ("zero_grad", "backward") if one not in text(function)]
         loops = [one for one in program.loops(call) if isinstance(one, ast.For) and "load" in text(one.iter)]
+        passes = [one for one in program.calls_of(".backward") if is_within(program, one, function)]
         if lacks:
-            yield spot(function, call, text=function.name, how=f"calls no {lacks[0]}")
+            yield spot((passes or [function])[0], call, text=function.name, how=f"calls no {lacks[0]}")
         elif loops:
             yield spot(call, loops[0], text=shown(call), how="sees another batch in each step")
 

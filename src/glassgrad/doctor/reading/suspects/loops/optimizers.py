@@ -364,4 +364,21 @@ def _unread(program: Program) -> Iterator[Spot]:
             yield spot(node, text=shown(node), name=text(target))
 
 
+@suspects("rate that loaded state replaces")
+def _old_rate(program: Program) -> Iterator[Spot]:
+    """Find a new optimizer with another rate than the one before, and then `load_state_dict`."""
+    made: dict[str, list[ast.Call]] = {}
+    for call in optimizers(program):
+        statement = program.statement(call)
+        if isinstance(statement, ast.Assign):
+            made.setdefault(text(statement.targets[0]), []).append(call)
+    for load in program.calls_of(".load_state_dict"):
+        name = text(load.func.value) if isinstance(load.func, ast.Attribute) else ""
+        before = [one for one in made.get(name, ()) if one.lineno < load.lineno]
+        others = {text(argument(one, "lr", 1)) for calls in made.values() for one in calls}
+        later = [one for one in program.nodes if isinstance(one, ast.Assign) and "['lr']" in text(one.targets[0])]
+        if before and len(others) > 1 and not any(one.lineno > load.lineno for one in later):
+            yield spot(load, before[-1], text=shown(load), rate=text(argument(before[-1], "lr", 1)))
+
+
 SUSPECTS = suspects_of(globals())

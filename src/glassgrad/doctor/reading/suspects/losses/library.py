@@ -460,4 +460,17 @@ def _loss_of(program: Program, node: ast.expr | None) -> tuple[ast.Call, ast.Cal
     return None if loose or variable else (known.call, made)
 
 
+_ANSWERS = named("logit logits pred preds prediction predictions output outputs out score scores yhat recon logp")
+_TRUTHS = named("target targets label labels truth y gt true")
+
+
+@suspects("names of prediction and target exchanged")
+def _names_exchanged(program: Program) -> Iterator[Spot]:
+    """Find `loss(targets, logits)`."""
+    for one in losses(program):
+        first, second = name_of(one.input).split("_"), name_of(one.target).split("_")
+        if len(first) == len(second) == 1 and first[0] in _TRUTHS and second[0] in _ANSWERS:
+            yield spot(one.call, text=shown(one.call), first=first[0], second=second[0])
+
+
 SUSPECTS = suspects_of(globals())

@@ -208,4 +208,23 @@ def _late(program: Program) -> Iterator[Spot]:
                 yield spot(node, forward.body[at + 1], text=shown(node), source=name)
 
 
+@suspects("batch norm of a sequence")
+def _over_time(program: Program) -> Iterator[Spot]:
+    """Find `x = self.bn(x)` in front of a recurrent layer that takes (batch, time, features)."""
+    for owner, forward in forwards(program):
+        made = {name: bounds[-1].value for name, bounds in owner.attributes.items() if bounds}
+        layers = {f"self.{name}": one for name, one in made.items() if isinstance(one, ast.Call)}
+        first = {name for name, one in layers.items() if constant(argument(one, "batch_first")) is True}
+        calls = [one for one in ast.walk(forward) if isinstance(one, ast.Call)]
+        fed = {ast.unparse(one.args[0]) for one in calls if ast.unparse(one.func) in first and one.args}
+        for node in ast.walk(forward):
+            value = node.value if isinstance(node, ast.Assign) else None
+            norm = layers.get(ast.unparse(value.func)) if isinstance(value, ast.Call) else None
+            if norm is None or not isinstance(value, ast.Call) or not isinstance(node, ast.Assign):
+                continue
+            plain_input = bool(value.args) and isinstance(value.args[0], ast.Name)
+            if plain_input and library_name(program, norm) == "BatchNorm1d" and ast.unparse(node.targets[0]) in fed:
+                yield spot(node, text=shown(node))
+
+
 SUSPECTS = suspects_of(globals())

@@ -227,6 +227,12 @@ def _asks(program: Program, call: ast.Call) -> bool:
     return "requires_grad" in ast.unparse(program.statement(call))
 
 
+def _is_own(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call makes a module of a class of the script."""
+    known = program.classes.get(getattr(call.func, "id", ""))
+    return known is not None and known.is_module
+
+
 @suspects("layer never used")
 def _unused(program: Program) -> Iterator[Spot]:
     read = {one.attr for one in program.nodes if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load)}
@@ -236,7 +242,11 @@ def _unused(program: Program) -> Iterator[Spot]:
             continue
         for name, bounds in owner.attributes.items():
             value = bounds[-1].value if len(bounds) == 1 else None
-            if name not in read and isinstance(value, ast.Call) and has_weights(program, value):
+            if (
+                name not in read
+                and isinstance(value, ast.Call)
+                and (has_weights(program, value) or _is_own(program, value))
+            ):
                 yield spot(value, text=f"self.{name} = {shown(value, 40)}", name=name)
 
 

@@ -399,4 +399,37 @@ def _farthest(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call))
 
 
+_LATENT = re.compile(r"(^|_)(mu|mean|log_?var|log_?std|log_?sigma|logits_z)$", re.IGNORECASE)
+
+
+@suspects("mean or variance of a code behind an activation")
+def _bounded_code(program: Program) -> Iterator[Spot]:
+    """Find `F.relu(self.to_mu(h))` and `mu = relu(...)`."""
+    for call in program.calls:
+        kind = function_name(program, call)
+        if kind not in {"relu", "sigmoid", "softplus", "leaky_relu", "elu", "gelu", "silu"}:
+            continue
+        inner = operand(program, call)
+        layer = function_name(program, inner) if isinstance(inner, ast.Call) else ""
+        outer = program.parents.get(call)
+        name = ast.unparse(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
+        narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
+        if (_LATENT.search(layer) or _LATENT.search(name)) and not narrow:
+            yield spot(call, text=shown(call))
+
+
+_CENTRED = re.compile(r"\* 2(\.0)? - 1|/ 127\.5\)? - 1|Normalize\(\(?\[?0\.5|- 0\.5\) / 0\.5|-1\.?0?, 1\.?0?\)")
+
+
+@suspects("generator with another range than the data")
+def _range(program: Program) -> Iterator[Spot]:
+    """Find a generator that ends in a sigmoid beside data that are scaled to -1 .. 1."""
+    scaled = _CENTRED.search(ast.unparse(program.tree))
+    for owner in program.modules() if scaled else ():
+        calls = [one for one in ast.walk(owner.node) if isinstance(one, ast.Call)]
+        ends = [one for one in calls if function_name(program, one).lower() == "sigmoid"]
+        if _MAKER.search(owner.node.name) and ends:
+            yield spot(max(ends, key=lambda one: one.lineno), text=shown(ends[-1]))
+
+
 SUSPECTS = suspects_of(globals())

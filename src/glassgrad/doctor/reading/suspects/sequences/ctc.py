@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program, argument, number
+from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
@@ -23,7 +24,7 @@ def _blank(program: Program) -> Iterator[Spot]:
         if name not in {"CTCLoss", "ctc_loss"}:
             continue
         given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
-        if given is not None and number(given) != 0:
+        if given is not None and setting(program, given) != 0:
             continue
         counted = [one for one in program.calls_of("enumerate") if len(one.args) == 1 and not one.keywords]
         letters = [

@@ -331,4 +331,16 @@ def _masked_labels(program: Program) -> Iterator[Spot]:
                 yield spot(later, node, text=shown(later))
 
 
+@suspects("inputs as their own labels")
+def _own_labels(program: Program) -> Iterator[Spot]:
+    """Find `model(ids, labels=ids)` for a model of the script that shifts nothing."""
+    shifts = r"1:|:-1|roll\(|shift|mask"
+    bodies = [ast.unparse(one.methods["forward"]) for one in program.modules() if "forward" in one.methods]
+    aware = [body for body in bodies if re.search(r"labels|targets", body)]
+    for call in program.calls if aware and not any(re.search(shifts, body) for body in aware) else ():
+        labels = [one.value for one in call.keywords if one.arg and re.search(r"label|target", one.arg)]
+        if labels and call.args and ast.unparse(labels[0]) == ast.unparse(call.args[0]) and "cross_entropy" in aware[0]:
+            yield spot(call, program.statement(call), text=shown(call))
+
+
 SUSPECTS = suspects_of(globals())

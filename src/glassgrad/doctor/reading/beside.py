@@ -41,7 +41,6 @@ _OTHERS = {
     "pairs shuffled apart": "the other order is drawn",
     "weight instead of pos_weight": "the ratio is computed",
     "evaluation mode in training": "the function is called",
-    "dropout at the output": "it is applied",
 }
 """What stands in the other line of a fault, by its title: a line that mends the fault as well."""
 
@@ -51,6 +50,9 @@ UNCERTAIN = frozenset(
         "labels do not belong to the inputs",
         "outputs opposite to the targets",
         "output without input",
+        "inputs unnormalised",
+        "inputs constant",
+        "labels alike",
         "NaN in the data",
         "NaN in the targets",
         "discriminator has won",

@@ -10,6 +10,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules import (
@@ -93,11 +95,23 @@ COURSE = words(
 """Names of findings that warn of what may become of a training: mere information where all is learnt."""
 
 
+BUMPS = words("gradients-zigzag loss-spikes")
+"""Names of findings about single steps: mere information where the loss falls all the same."""
+
+
+def _has_halved(run: Run) -> bool:
+    """Tell whether the loss ends at half of what it began with, or below."""
+    known = run.losses[np.isfinite(run.losses[:, 1]), 1] if len(run.losses) else run.losses
+    part = max(len(known) // 10, 1)
+    return len(known) >= 20 and 0 <= float(np.median(known[-part:])) < 0.5 * float(np.median(known[:part]))
+
+
 def findings_of_run(run: Run) -> tuple[Finding, ...]:
     """Return the findings about a run, causes first."""
     found = apply(RUN_RULES, run)
-    if any(one.name in COURSE for one in found) and learnable.learns_well(run):
-        found = tuple(replace(one, severity="info") if one.name in COURSE else one for one in found)
+    if any(one.name in COURSE for one in found):
+        milder = COURSE if learnable.learns_well(run) else BUMPS if _has_halved(run) else frozenset()
+        found = tuple(replace(one, severity="info") if one.name in milder else one for one in found)
     return ranked(found)
 
 

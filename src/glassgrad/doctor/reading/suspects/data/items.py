@@ -9,19 +9,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import (
-    LABELS,
-    assigned,
-    called,
-    ident,
-    is_drawn,
-    operand,
-    targets_of,
-    trains,
-    whole_text,
-    words_in,
-)
+from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, ident, is_drawn, targets_of, trains, words_in
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.spelling import called, operand, source
 from glassgrad.doctor.reading.values import losses
 
 _LOST = named(
@@ -302,7 +292,7 @@ def _moved(program: Program) -> Iterator[Spot]:
 @suspects("negatives coded 0")
 def _coded(program: Program) -> Iterator[Spot]:
     """Find a loss that takes labels 1 and -1, in a script whose labels have no -1."""
-    if _MADE_NEGATIVE.search(whole_text(program)):
+    if _MADE_NEGATIVE.search(source(program)):
         return
     for call in program.calls:
         if (called(program, call) in _ONES and call.args) or (
@@ -406,7 +396,7 @@ def _in_training(program: Program, node: ast.AST) -> bool:
 @suspects("numbers of words begin at the padding")
 def _padding(program: Program) -> Iterator[Spot]:
     """Find `{word: i for i, word in enumerate(words)}` in a script that pads with 0."""
-    text = whole_text(program)
+    text = source(program)
     if not re.search(
         r"pad_sequence\((?!.*padding_value=[^0])|padding_idx=0|ignore_index=0|!= 0\)|PAD = 0", text
     ) or re.search(r"""['"][<\[]?pad""", text, re.IGNORECASE):
@@ -430,7 +420,7 @@ def _padding(program: Program) -> Iterator[Spot]:
 @suspects("unknown words become padding")
 def _unknown(program: Program) -> Iterator[Spot]:
     """Find `numbers.get(word, 0)` where 0 is the padding."""
-    text = whole_text(program)
+    text = source(program)
     if not re.search(r"padding_idx=0|pad_sequence|PAD = 0|ignore_index=0|pad['>\"\]]{1,3}: 0", text, re.IGNORECASE):
         return
     for call in program.calls_of(".get"):

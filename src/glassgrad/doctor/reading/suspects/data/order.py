@@ -14,11 +14,9 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     TRAIN,
     are_in_rows,
     assigned,
-    called,
     ident,
     is_drawn,
     loaders,
-    operand,
     shuffles,
     shuffles_first,
     targets_of,
@@ -27,6 +25,7 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.spelling import called, operand
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)

@@ -13,16 +13,14 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import (
     LABELS,
     assigned,
-    called,
     ident,
     is_drawn,
     loaders,
-    operand,
     targets_of,
-    whole_text,
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.spelling import called, operand, source
 from glassgrad.doctor.reading.values import losses
 
 _APART = named("shuffle permutation train_test_split sample resample choice randperm")
@@ -261,7 +259,7 @@ def _mixed(program: Program) -> Iterator[Spot]:
 @suspects("weights of a mixture exchanged")
 def _weights(program: Program) -> Iterator[Spot]:
     """Find `lam * loss(out, y[order]) + (1 - lam) * loss(out, y)` beside `lam * x + (1 - lam) * x[order]`."""
-    mixed = re.findall(r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", whole_text(program))
+    mixed = re.findall(r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", source(program))
     orders = {order for _, order in mixed}
     shuffled = {
         ident(one)

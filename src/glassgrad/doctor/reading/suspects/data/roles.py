@@ -7,8 +7,9 @@ import functools
 import re
 
 from glassgrad.doctor.reading.iterations import iterations
-from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
+from glassgrad.doctor.reading.suspects.spelling import called
 from glassgrad.doctor.reading.values import library_name
 
 _ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part)"
@@ -27,25 +28,11 @@ DRAWN = named(
 """Calls that draw an order or rows."""
 
 
-def called(program: Program, call: ast.AST) -> str:
-    """Return the last part of the name of a called function or method; empty for other nodes."""
-    if not isinstance(call, ast.Call):
-        return ""
-    return last(program.names.full(call.func)) or ident(call.func)
-
-
 def ident(node: ast.AST | None) -> str:
     """Return the name of a variable, an attribute, or what an index selects from; empty for other expressions."""
     while isinstance(node, ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-def operand(program: Program, call: ast.Call) -> ast.expr | None:
-    """Return the object of a method, or the first argument of a function of a library."""
-    if isinstance(call.func, ast.Attribute) and not program.names.full(call.func):
-        return call.func.value
-    return call.args[0] if call.args else None
 
 
 @functools.lru_cache(maxsize=64)
@@ -60,14 +47,6 @@ def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]
             paired = zip(parts, values, strict=True) if parts and len(parts) == len(values) else [(target, node.value)]
             found += [(one, value, node) for one, value in paired]
     return tuple(found)
-
-
-def whole_text(program: Program) -> str:
-    """Return the text of a script without its comments."""
-    found = program.memo.setdefault("text", "")
-    if not found:
-        found = program.memo["text"] = ast.unparse(program.tree)
-    return str(found)
 
 
 def targets_of(program: Program, node: ast.AST) -> str:

@@ -10,18 +10,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import FUNCTIONS, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import (
-    HELD_OUT,
-    TRAIN,
-    assigned,
-    bare,
-    called,
-    ident,
-    trains,
-    whole_text,
-    words_in,
-)
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, assigned, bare, ident, trains, words_in
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.spelling import called, source
 
 _COUNTS = re.compile(r"correct|(^|_)(right|hits?|n_?ok|matches|acc|accuracy|good)(_|s|$)", re.IGNORECASE)
 _FIGURE = re.compile(
@@ -49,7 +40,7 @@ def _sums(program: Program, node: ast.AST, over: ast.expr) -> list[ast.AugAssign
 @suspects("figure divided by another count")
 def _other_count(program: Program) -> Iterator[Spot]:
     """Find a sum over one loader divided by the length of another set, by a batch, or by examples if it adds means."""
-    summed = re.search(r"reduction='sum'|size_average=False|loss = .*\.sum\(", whole_text(program)) is not None
+    summed = re.search(r"reduction='sum'|size_average=False|loss = .*\.sum\(", source(program)) is not None
     for node, over, below in _divisions(program):
         added = _sums(program, node, over)
         loop = program.loops(added[0])[0] if added else None
@@ -164,7 +155,7 @@ def _repeated(program: Program) -> Iterator[Spot]:
 @suspects("padding counts in the figure")
 def _padded(program: Program) -> Iterator[Spot]:
     """Find `(pred == y).mean()` over tokens in a script that pads."""
-    if not re.search(r"ignore_index|padding_idx|pad_sequence|PAD\b|pad_id", whole_text(program)):
+    if not re.search(r"ignore_index|padding_idx|pad_sequence|PAD\b|pad_id", source(program)):
         return
     for node in program.nodes:
         if (

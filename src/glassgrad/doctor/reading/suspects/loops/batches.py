@@ -20,9 +20,8 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     names_in,
     optimizer_name,
     optimizers,
-    source,
-    text,
 )
+from glassgrad.doctor.reading.suspects.spelling import source, text
 from glassgrad.doctor.reading.values import mentions
 
 
@@ -232,7 +231,7 @@ def _closure(program: Program) -> Iterator[Spot]:
         loops = [one for one in program.loops(call) if isinstance(one, ast.For) and "load" in text(one.iter)]
         passes = [one for one in program.calls_of(".backward") if is_within(program, one, function)]
         if lacks:
-            yield spot((passes or [function])[0], call, text=function.name, how=f"calls no {lacks[0]}")
+            yield spot(passes[0] if passes else function, call, text=function.name, how=f"calls no {lacks[0]}")
         elif loops:
             yield spot(call, loops[0], text=shown(call), how="sees another batch in each step")
 

@@ -21,9 +21,8 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     is_within,
     names_in,
     optimizers,
-    source,
-    text,
 )
+from glassgrad.doctor.reading.suspects.spelling import source, text
 from glassgrad.doctor.reading.values import mentions
 
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)

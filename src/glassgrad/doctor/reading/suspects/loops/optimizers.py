@@ -23,9 +23,8 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     optimizer_name,
     optimizers,
     schedules,
-    source,
-    text,
 )
+from glassgrad.doctor.reading.suspects.spelling import source, text
 from glassgrad.doctor.reading.values import WITH_WEIGHTS
 
 _RATES = {

@@ -21,9 +21,8 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     schedule_name,
     schedule_of,
     schedules,
-    source,
-    text,
 )
+from glassgrad.doctor.reading.suspects.spelling import source, text
 
 _RATE = r"^(((base|init|initial|max|min|peak|start|end|final|top)_?)?(lr|learning_rate|rate)|lr_?(0|init|max|min))$"
 

@@ -22,9 +22,8 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     names_in,
     optimizers,
     schedules,
-    source,
-    text,
 )
+from glassgrad.doctor.reading.suspects.spelling import source, text
 from glassgrad.doctor.reading.values import layer
 
 _HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}

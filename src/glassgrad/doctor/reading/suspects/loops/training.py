@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Iterator
 
@@ -12,15 +11,10 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Event
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument
+from glassgrad.doctor.reading.suspects.spelling import text
 from glassgrad.doctor.reading.values import optimizes
 
 _WARMUP = re.compile(r"^get_\w*schedule\w*$")
-
-
-@functools.lru_cache(maxsize=1 << 15)
-def text(node: ast.AST | None) -> str:
-    """Return the source of an expression; empty for none."""
-    return "" if node is None else ast.unparse(node)
 
 
 def called(call: ast.Call) -> str:
@@ -36,14 +30,6 @@ def has_call(node: ast.AST, *names: str) -> bool:
 def is_within(program: Program, node: ast.AST, outer: ast.AST) -> bool:
     """Tell whether a node stands in another one."""
     return any(one is outer for one in program.outward(node))
-
-
-def source(program: Program) -> str:
-    """Return the script as one text, without comments."""
-    found = program.memo.get("source")
-    if not isinstance(found, str):
-        found = program.memo["source"] = ast.unparse(program.tree)
-    return found
 
 
 def optimizers(program: Program) -> list[ast.Call]:

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
+from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 
 _REDUCING = named("mean sum nanmean")
 _KEEPING = _REDUCING | named(
@@ -47,20 +48,6 @@ def _pairs(target: ast.expr, value: ast.expr, statement: ast.stmt) -> Iterator[N
         yield getattr(target, "attr", getattr(target, "id", "")), value, statement
 
 
-def function_name(program: Program, call: ast.AST) -> str:
-    """Return the last name of what is called: "mean" for `torch.mean(x)` and for `x.mean()`; empty for no call."""
-    if not isinstance(call, ast.Call):
-        return ""
-    return last(program.names.full(call.func)) or getattr(call.func, "attr", getattr(call.func, "id", ""))
-
-
-def operand(program: Program, call: ast.Call) -> ast.expr | None:
-    """Return the object of a method, or the first argument of a function of a library."""
-    if isinstance(call.func, ast.Attribute) and not program.names.full(call.func):
-        return call.func.value
-    return call.args[0] if call.args else None
-
-
 def bare(program: Program, node: ast.expr) -> ast.expr:
     """Return an expression without the casts, shapes, indices, means and signs around it."""
     while True:
@@ -69,7 +56,7 @@ def bare(program: Program, node: ast.expr) -> ast.expr:
             inner = node.value
         elif isinstance(node, ast.UnaryOp):
             inner = node.operand
-        elif isinstance(node, ast.Call) and function_name(program, node) in _KEEPING:
+        elif isinstance(node, ast.Call) and called(program, node) in _KEEPING:
             inner = operand(program, node)
         if inner is None:
             return node
@@ -100,7 +87,7 @@ def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, a
         return [(sign * sign_of(node), node)]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp | ast.UnaryOp):
         return signed(program, node.left, sign)
-    if isinstance(node, ast.Call) and function_name(program, node) in _REDUCING:
+    if isinstance(node, ast.Call) and called(program, node) in _REDUCING:
         inner = operand(program, node)
         if inner is not None:
             return signed(program, inner, sign)
@@ -124,11 +111,6 @@ def held(program: Program, node: ast.expr) -> ast.expr:
     """Return the expression that a variable stands for; any other expression itself."""
     value = program.value_of(node) if isinstance(node, ast.Name) else None
     return node if value is None else value
-
-
-def text(node: ast.AST | None) -> str:
-    """Return an expression as source."""
-    return "" if node is None else ast.unparse(node)
 
 
 def around(program: Program, node: ast.AST) -> str:

@@ -13,16 +13,14 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     around,
     bare,
     factors,
-    function_name,
     held,
     mentions_any,
     named_values,
-    operand,
     signed,
-    text,
     word,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
@@ -50,14 +48,14 @@ def _judged(program: Program, node: ast.AST) -> Iterator[ast.Call]:
     for one in ast.walk(node):
         inner = held(program, one) if isinstance(one, ast.Name) else one
         for call in ast.walk(inner) if inner is not one else [inner]:
-            if isinstance(call, ast.Call) and call.args and _JUDGE.search(function_name(program, call)):
+            if isinstance(call, ast.Call) and call.args and _JUDGE.search(called(program, call)):
                 yield call
 
 
 def _is_game(program: Program) -> bool:
     """Tell whether the script calls a generator and a discriminator."""
-    called = {function_name(program, one) for one in program.calls}
-    return any(map(_JUDGE.search, called)) and (any(map(_MAKER.search, called)) or mentions_any(program, _FAKE))
+    names = {called(program, one) for one in program.calls}
+    return any(map(_JUDGE.search, names)) and (any(map(_MAKER.search, names)) or mentions_any(program, _FAKE))
 
 
 def _detached(program: Program, node: ast.expr) -> bool:
@@ -90,7 +88,7 @@ def _uncut(program: Program) -> Iterator[Spot]:
             )
             made = held(program, given)
             no_graph = isinstance(given, ast.Name) and "no_grad" in around(program, statement)
-            mine = isinstance(made, ast.Call) and _MAKER.search(function_name(program, made))
+            mine = isinstance(made, ast.Call) and _MAKER.search(called(program, made))
             if mine and not guarded and not no_graph and not _detached(program, given) and not _cleared(program, call):
                 yield spot(call, text=shown(call))
 
@@ -98,7 +96,7 @@ def _uncut(program: Program) -> Iterator[Spot]:
 def _cleared(program: Program, judged: ast.Call) -> bool:
     """Tell whether gradients are cleared between the discriminator's pass and that of the generator."""
     passes = [one.lineno for one in program.calls_of(".backward") if one.lineno > judged.lineno]
-    clears = [one.lineno for one in program.calls if re.search(r"zero_grad|reset_grad", function_name(program, one))]
+    clears = [one.lineno for one in program.calls if re.search(r"zero_grad|reset_grad", called(program, one))]
     behind = [one for one in passes[:1] for line in clears if one <= line]
     return bool(behind) or len(passes) < 2
 
@@ -113,7 +111,7 @@ def _labels(program: Program) -> Iterator[Spot]:
         for call in ast.walk(value):
             if not isinstance(call, ast.Call) or len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
                 continue
-            if function_name(program, call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
+            if called(program, call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
                 continue
             answer = text(call.args[0])
             label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(held(program, call.args[1]))}")
@@ -144,7 +142,7 @@ def _critic(program: Program) -> Iterator[Spot]:
             raised = any(
                 _JUDGE_LOSS.search(one) and _orientation(program, it) == 1 for one, it, _ in named_values(program)
             )
-            if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(function_name(program, part)):
+            if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(called(program, part)):
                 yield spot(value, text=shown(value))
 
 
@@ -170,9 +168,7 @@ def _side(program: Program, node: ast.expr) -> str:
 
 def _hinges(program: Program, value: ast.expr) -> Iterator[Spot]:
     for call in ast.walk(value):
-        given = (
-            operand(program, call) if isinstance(call, ast.Call) and function_name(program, call) == "relu" else None
-        )
+        given = operand(program, call) if isinstance(call, ast.Call) and called(program, call) == "relu" else None
         if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add | ast.Sub) and number(given.left) == 1:
             side = _side(program, given.right)
             if side == ("real" if isinstance(given.op, ast.Add) else "fake"):
@@ -184,7 +180,7 @@ def _penalty(program: Program) -> Iterator[Spot]:
     """Find a penalty on gradients with one norm for the batch, or one that is subtracted from the loss."""
     for call in program.calls:
         given = operand(program, call)
-        if function_name(program, call) != "norm" or given is None or "grad" not in word(program, given):
+        if called(program, call) != "norm" or given is None or "grad" not in word(program, given):
             continue
         inside = around(program, call)
         source = text(held(program, given))
@@ -219,7 +215,7 @@ def _other(program: Program) -> Iterator[Spot]:
         owners = [
             text(operand(program, one))
             for one in ast.walk(value)
-            if function_name(program, one) == "parameters" and isinstance(one, ast.Call)
+            if called(program, one) == "parameters" and isinstance(one, ast.Call)
         ]
         if re.search(r"opt", name) and len(owners) == 1:
             owner = owners[0].rpartition(".")[2]
@@ -236,11 +232,11 @@ def _noise(program: Program) -> Iterator[Spot]:
     """Find a generator, a latent code or a noised input that gets the same noise in each training step."""
     for call in program.calls:
         loops = program.loops(call)
-        if not loops or ".backward()" not in text(loops[0]) or not _MAKER.search(function_name(program, call)):
+        if not loops or ".backward()" not in text(loops[0]) or not _MAKER.search(called(program, call)):
             continue
         for given in call.args[:1]:
             bound = program.bound(given) if isinstance(given, ast.Name) else None
-            drawn = bound is not None and function_name(program, bound.value or given) in {"randn", "rand", "normal"}
+            drawn = bound is not None and called(program, bound.value or given) in {"randn", "rand", "normal"}
             known = drawn and bound is not None and not program.loops(bound.statement)
             shows = re.search(r"no_grad|save|plot|fixed|eval", text(program.statement(call))) or any(
                 isinstance(one, ast.With) for one in program.outward(call)
@@ -276,7 +272,7 @@ def _code(program: Program) -> Iterator[Spot]:
             if len(parts) != 2 or not _MEAN.search(word(program, mean)):
                 continue
             plain = [one for one in parts if _LOGVAR.search(word(program, one)) and not isinstance(one, ast.Call)]
-            uniform = [one for one in parts if re.match(r"rand(_like)?$", function_name(program, held(program, one)))]
+            uniform = [one for one in parts if re.match(r"rand(_like)?$", called(program, held(program, one)))]
             variance = [one for one in parts if re.search(r"^var(iance)?$", word(program, one))]
             noisy = any(map(_NOISE.search, names)) or any("rand" in text(held(program, one)) for one in parts)
             if noisy and (plain or uniform or variance):
@@ -318,7 +314,7 @@ def _kind(program: Program, node: ast.expr) -> str:
         return "one"
     said = text(node)
     named = words_in(node)
-    if isinstance(node, ast.Call) and function_name(program, node) == "exp":
+    if isinstance(node, ast.Call) and called(program, node) == "exp":
         return "exp" if any(map(_LOGVAR.search, named)) else ""
     squared = re.search(r"\*\* ?2|pow\(|square", said)
     if squared and any(map(_MEAN.search, named)):
@@ -337,7 +333,7 @@ def _heads(program: Program) -> Iterator[Spot]:
         spread = (_LOGVAR.search(name) or _STD.search(name)) and not program.names.full(value.func)
         if spread and text(value) in means and program.function(place) is program.function(means[text(value)]):
             yield spot(place, text=shown(value), what="is mean and deviation at once")
-        outer = function_name(program, value)
+        outer = called(program, value)
         if (
             outer in {"relu", "sigmoid"}
             and (_LOGVAR.search(name) or (outer == "relu" and re.match(r"mu$|mean$|z_mean", name)))
@@ -352,7 +348,7 @@ def _straight(program: Program) -> Iterator[Spot]:
     code = re.compile(r"^(z_?q\w*|quant\w*|q|codes?|embed\w*|e)$")
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Call):
-            inner = operand(program, node.right) if function_name(program, node.right) == "detach" else None
+            inner = operand(program, node.right) if called(program, node.right) == "detach" else None
             known = code.search(word(program, node.left)) and mentions_any(program, _CODES)
             turned = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
             turned = turned and isinstance(inner, ast.BinOp) and text(inner.right) == text(node.left)
@@ -383,7 +379,7 @@ def _straight(program: Program) -> Iterator[Spot]:
 def _farthest(program: Program) -> Iterator[Spot]:
     """Find argmax of distances, argmin of similarities, and topk of distances that keeps the largest."""
     for call in program.calls:
-        name, given = function_name(program, call), operand(program, call)
+        name, given = called(program, call), operand(program, call)
         if given is None or isinstance(given, ast.List | ast.Tuple):
             continue
         said = word(program, given)
@@ -406,11 +402,11 @@ _LATENT = re.compile(r"(^|_)(mu|mean|log_?var|log_?std|log_?sigma|logits_z)$", r
 def _bounded_code(program: Program) -> Iterator[Spot]:
     """Find `F.relu(self.to_mu(h))` and `mu = relu(...)`."""
     for call in program.calls:
-        kind = function_name(program, call)
+        kind = called(program, call)
         if kind not in {"relu", "sigmoid", "softplus", "leaky_relu", "elu", "gelu", "silu"}:
             continue
         inner = operand(program, call)
-        layer = function_name(program, inner) if isinstance(inner, ast.Call) else ""
+        layer = called(program, inner) if isinstance(inner, ast.Call) else ""
         outer = program.parents.get(call)
         name = ast.unparse(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
         narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
@@ -427,7 +423,7 @@ def _range(program: Program) -> Iterator[Spot]:
     scaled = _CENTRED.search(ast.unparse(program.tree))
     for owner in program.modules() if scaled else ():
         calls = [one for one in ast.walk(owner.node) if isinstance(one, ast.Call)]
-        ends = [one for one in calls if function_name(program, one).lower() == "sigmoid"]
+        ends = [one for one in calls if called(program, one).lower() == "sigmoid"]
         if _MAKER.search(owner.node.name) and ends:
             yield spot(max(ends, key=lambda one: one.lineno), text=shown(ends[-1]))
 

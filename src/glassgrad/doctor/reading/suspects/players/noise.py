@@ -9,17 +9,8 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    bare,
-    factors,
-    function_name,
-    mentions_any,
-    named_values,
-    operand,
-    signed,
-    text,
-    word,
-)
+from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, mentions_any, named_values, signed, word
+from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import losses
 
 
@@ -34,7 +25,7 @@ def _fresh(program: Program) -> Iterator[Spot]:
         if one.kind not in {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"} or one.target is None:
             continue
         target = one.target
-        fresh = function_name(program, target) in {"randn_like", "randn"}
+        fresh = called(program, target) in {"randn_like", "randn"}
         noised = (
             re.search(r"^(x_?t|x_?noisy|noisy\w*|noised\w*|xt|z_?t)$", word(program, target))
             and word(program, one.input) != ""
@@ -47,7 +38,7 @@ def _fresh(program: Program) -> Iterator[Spot]:
 def _schedule(program: Program) -> Iterator[Spot]:
     """Find a product over the betas, a sum of alphas, and noise levels that begin with 1."""
     for call in program.calls:
-        name, given = function_name(program, call), operand(program, call)
+        name, given = called(program, call), operand(program, call)
         said = word(program, given)
         if (name == "cumprod" and re.search(r"^(self_)?betas?$", said)) or (
             name == "cumsum" and re.search(r"^alphas?$", said)
@@ -57,7 +48,7 @@ def _schedule(program: Program) -> Iterator[Spot]:
         if (
             not isinstance(node, ast.For)
             or not isinstance(node.iter, ast.Call)
-            or function_name(program, node.iter) not in {"range", "trange"}
+            or called(program, node.iter) not in {"range", "trange"}
         ):
             continue
         function = program.function(node)

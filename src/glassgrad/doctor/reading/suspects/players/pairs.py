@@ -13,16 +13,14 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     around,
     bare,
     factors,
-    function_name,
     held,
     mentions_any,
     named_values,
-    operand,
     signed,
-    text,
     word,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import losses
 
 _POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
@@ -37,7 +35,7 @@ _BINARY = ast.BinOp
 @suspects("positive and negative exchanged")
 def _exchanged(program: Program) -> Iterator[Spot]:
     for call in program.calls:
-        name = function_name(program, call)
+        name = called(program, call)
         names = [word(program, one) for one in call.args]
         if (
             "riplet" in name + text(call.func)
@@ -73,7 +71,7 @@ def _lengths(program: Program) -> Iterator[Spot]:
             and _TEMPERATURE.search(word(program, node.right))
         ):
             product = held(program, node.left)
-            crossed = (isinstance(product, ast.BinOp) and isinstance(product.op, ast.MatMult)) or function_name(
+            crossed = (isinstance(product, ast.BinOp) and isinstance(product.op, ast.MatMult)) or called(
                 program, product
             ) in {"matmul", "mm"}
             if (
@@ -90,7 +88,7 @@ def _itself(program: Program) -> Iterator[Spot]:
         sides: list[ast.expr] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             sides = [node.left, node.right]
-        elif isinstance(node, ast.Call) and function_name(program, node) in {"matmul", "mm"} and len(node.args) == 2:
+        elif isinstance(node, ast.Call) and called(program, node) in {"matmul", "mm"} and len(node.args) == 2:
             sides = node.args
         if not isinstance(node, ast.expr) or len(sides) != 2:
             continue
@@ -113,12 +111,12 @@ def _twice(program: Program) -> Iterator[Spot]:
             continue
         model = re.search(
             r"^(model|net|encoder|f|backbone|proj\w*|online\w*|student|siamese|embed\w*|predictor|head|h|g)$",
-            function_name(program, value),
+            called(program, value),
         )
         if (
             not model
             and value not in kinds
-            and not re.search(r"criterion|loss_fn|cross_entropy", function_name(program, value))
+            and not re.search(r"criterion|loss_fn|cross_entropy", called(program, value))
         ):
             continue
         outer = program.parents.get(statement) or program.tree
@@ -167,7 +165,7 @@ def _items(program: Program) -> Iterator[Spot]:
         re.compile(r"item|movie|book|product|song|(^|_)i(_|$)", re.IGNORECASE),
     )
     for name, value, statement in named_values(program):
-        if function_name(program, value) == "Embedding" and isinstance(value, ast.Call) and value.args:
+        if called(program, value) == "Embedding" and isinstance(value, ast.Call) and value.args:
             sizes = " ".join(words_in(value.args[0]))
             if any(
                 one.search(name) and not two.search(name) and two.search(sizes) and not one.search(sizes)
@@ -175,7 +173,7 @@ def _items(program: Program) -> Iterator[Spot]:
             ):
                 yield spot(statement, text=shown(statement))
     for call in program.calls:
-        name, given = function_name(program, call), word(program, call.args[0]) if len(call.args) == 1 else ""
+        name, given = called(program, call), word(program, call.args[0]) if len(call.args) == 1 else ""
         if re.search(r"emb|bias", name) and any(
             one.search(name) and not two.search(name) and two.search(given) and not one.search(given)
             for one, two in ((user, item), (item, user))
@@ -188,7 +186,7 @@ def _likely(program: Program) -> Iterator[Spot]:
     """Find `logsigmoid(neg_score)`: negative sampling needs logsigmoid(-neg_score)."""
     for call in program.calls:
         given = operand(program, call)
-        if function_name(program, call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
+        if called(program, call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
             source = text(held(program, bare(program, given)))
             minus = re.search(r"neg\(\)|^-|\(-|1 - ", text(given) + source)
             if re.search(r"(^|_)neg", word(program, given)) and not minus:
@@ -233,7 +231,7 @@ def _teaching(program: Program) -> Iterator[Spot]:
     """Find a teacher that the training calls and that nothing puts into evaluation mode."""
     whole = around(program, program.tree)
     for call in program.calls:
-        name = function_name(program, call)
+        name = called(program, call)
         if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
             continue
         calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
@@ -251,7 +249,7 @@ def _some(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         parts = (
             call.args[0].elts
-            if function_name(program, call) in {"cat", "concat", "hstack"}
+            if called(program, call) in {"cat", "concat", "hstack"}
             and call.args
             and isinstance(call.args[0], ast.List | ast.Tuple)
             else []
@@ -294,9 +292,7 @@ def _uphill(program: Program) -> Iterator[Spot]:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
             continue
         parts = factors(node.right)
-        signs = [
-            one for one in parts if function_name(program, one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))
-        ]
+        signs = [one for one in parts if called(program, one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))]
         meant = re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", _whole(program))
         sized = len(parts) > 1 and re.search(r"eps|alpha|step", text(node.right))
         if signs and isinstance(node.op, ast.Sub) and sized and not meant:
@@ -381,9 +377,7 @@ def _order(program: Program) -> Iterator[Spot]:
     stored = [
         call.args[0].elts
         for call in program.calls
-        if function_name(program, call) in {"append", "push"}
-        and len(call.args) == 1
-        and isinstance(call.args[0], ast.Tuple)
+        if called(program, call) in {"append", "push"} and len(call.args) == 1 and isinstance(call.args[0], ast.Tuple)
     ]
     for node in program.nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.For) else None
@@ -409,12 +403,12 @@ def _given(program: Program, value: ast.expr | None) -> list[list[ast.expr]]:
     """Return the tuples that a called function or model of the script returns."""
     if not isinstance(value, ast.Call):
         return []
-    name = function_name(program, value)
+    name = called(program, value)
     function = program.functions.get(name) if name not in {"sample", "step"} else None
     made = function if isinstance(value.func, ast.Name) else None
     if made is None and isinstance(value.func, ast.Name):
         maker = program.value_of(value.func)
-        owner = program.classes.get(function_name(program, maker)) if isinstance(maker, ast.Call) else None
+        owner = program.classes.get(called(program, maker)) if isinstance(maker, ast.Call) else None
         made = owner.methods.get("forward") if owner is not None else None
     returned = [one.value for one in ast.walk(made) if isinstance(one, ast.Return)] if made is not None else []
     return [one.elts for one in returned if isinstance(one, ast.Tuple)]

@@ -14,16 +14,14 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     around,
     bare,
     factors,
-    function_name,
     held,
     mentions_any,
     named_values,
-    operand,
     signed,
-    text,
     word,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import end, losses
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
@@ -42,7 +40,7 @@ _DECAY = re.compile(r"la?m|tau|decay|trace", re.IGNORECASE)
 def _distribution(program: Program) -> Iterator[Spot]:
     """Find `Categorical(logits)`, `Categorical(logits=probs)` and `Normal(mu, log_std)`."""
     for call in program.calls:
-        name = function_name(program, call)
+        name = called(program, call)
         if name in {"Categorical", "Bernoulli", "OneHotCategorical"}:
             probs, logits = argument(call, "probs", 0), argument(call, "logits")
             for given, pattern, ops in (
@@ -76,7 +74,7 @@ def _fresh(program: Program) -> Iterator[Spot]:
         place = text(loops[0]) if loops else around(program, call)
         updates = re.search(r"ratio|surr|old_", place) and "backward" in place and ".step(" in place
         acts = re.search(r"env\w*\.step\(", place)
-        if value is not None and function_name(program, value) in {"sample", "rsample"} and updates and not acts:
+        if value is not None and called(program, value) in {"sample", "rsample"} and updates and not acts:
             yield spot(call, text=shown(call))
 
 
@@ -85,9 +83,7 @@ def _ratio(program: Program) -> Iterator[Spot]:
     for name, value, _ in named_values(program):
         if not _RATIO.search(name) or re.search(r"log|clip|loss", name):
             continue
-        inner = (
-            operand(program, value) if isinstance(value, ast.Call) and function_name(program, value) == "exp" else None
-        )
+        inner = operand(program, value) if isinstance(value, ast.Call) and called(program, value) == "exp" else None
         difference = bare(program, inner) if inner is not None else value
         difference = held(program, difference)
         if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub | ast.Div):
@@ -104,7 +100,7 @@ def _ratio(program: Program) -> Iterator[Spot]:
 def _clipped(program: Program) -> Iterator[Spot]:
     """Find `clamp(ratio, -eps, eps)`, and the larger of the clipped and the plain surrogate."""
     for call in program.calls:
-        name, given = function_name(program, call), operand(program, call)
+        name, given = called(program, call), operand(program, call)
         if name in {"clamp", "clip"} and given is not None and re.search(r"^ratios?$|^rt$", word(program, given)):
             place = 0 if given is not (call.args[0] if call.args else None) else 1
             low = argument(call, "min", place) or argument(call, "low", place)
@@ -134,7 +130,7 @@ def _old(program: Program) -> Iterator[Spot]:
         ):
             continue
         computed = any(
-            re.search(r"log_prob|evaluate|get_action|get_log|^detach$|clone", function_name(program, one))
+            re.search(r"log_prob|evaluate|get_action|get_log|^detach$|clone", called(program, one))
             for one in ast.walk(value)
             if isinstance(one, ast.Call)
         )
@@ -196,9 +192,7 @@ def _entropy(program: Program) -> Iterator[Spot]:
             one for one, part in terms for it in [factors(part)] if len(it) > 1 and _is_likely(program, it, scale)
         ]
         valued = [
-            one
-            for one, part in terms
-            if _Q.search(word(program, part)) or function_name(program, part) in {"min", "minimum"}
+            one for one, part in terms if _Q.search(word(program, part)) or called(program, part) in {"min", "minimum"}
         ]
         lowered = bool(re.search(r"loss|objective", name))
         if len(likely) != 1 or len(valued) != 1 or len(terms) > 3:
@@ -232,9 +226,9 @@ def _squashed(program: Program) -> Iterator[Spot]:
     """Find tanh of a sample whose log_prob has no term of the derivative of tanh, or one with the wrong sign."""
     for call in program.calls:
         given = operand(program, call)
-        if function_name(program, call) != "tanh" or given is None:
+        if called(program, call) != "tanh" or given is None:
             continue
-        drawn = function_name(program, held(program, bare(program, given))) in {"rsample", "sample"}
+        drawn = called(program, held(program, bare(program, given))) in {"rsample", "sample"}
         inside = around(program, call)
         corrected = re.search(r"1(\.0*)? -|softplus|TanhTransform|log\(2|log1p|jacob|correct|squash", inside)
         if drawn and ".log_prob(" in inside and not corrected:
@@ -254,7 +248,7 @@ def _squashed(program: Program) -> Iterator[Spot]:
 @suspects("larger of two critics")
 def _larger(program: Program) -> Iterator[Spot]:
     for call in program.calls:
-        if function_name(program, call) in {"max", "maximum"} and len(call.args) == 2:
+        if called(program, call) in {"max", "maximum"} and len(call.args) == 2:
             names = [word(program, one) for one in call.args]
             pair = all(re.search(r"(^|_)(q|critic|v)\w*[12ab]\w*$", one, re.IGNORECASE) for one in names)
             if pair and names[0] != names[1] and "loss" not in text(call):
@@ -350,7 +344,7 @@ def _averaged(program: Program) -> Iterator[Spot]:
             continue
         parts = factors(node)
         parts = [one.operand if isinstance(one, ast.UnaryOp) else one for one in parts]
-        means = [one for one in parts if function_name(program, one) == "mean" and _LIKELY.search(word(program, one))]
+        means = [one for one in parts if called(program, one) == "mean" and _LIKELY.search(word(program, one))]
         gains = [one for one in parts if re.search(r"adv|return|reward|gain|delta|^[GR]$", word(program, one))]
         if means and gains:
             yield spot(node, text=shown(node))
@@ -361,7 +355,7 @@ def _numbers(program: Program) -> Iterator[Spot]:
     """Find `values.append(value.item())` where a loss needs the gradient of the values."""
     for call in program.calls_of(".append"):
         given = call.args[0] if call.args else None
-        cut = isinstance(given, ast.Call) and function_name(program, given) in {"item", "detach", "float", "numpy"}
+        cut = isinstance(given, ast.Call) and called(program, given) in {"item", "detach", "float", "numpy"}
         receiver = word(program, operand(program, call))
         mine = re.search(r"^(saved_)?(log_probs?|logprobs?|(state_)?values?|entrop\w+|critic_values)$", receiver)
         own_pass = len(re.findall(r"\.log_prob\(", _whole(program))) == 1 and "ratio" not in _whole(program)

@@ -14,15 +14,13 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     around,
     bare,
     factors,
-    function_name,
     held,
     mentions_any,
     named_values,
-    operand,
-    text,
     word,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import layer
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
@@ -138,16 +136,16 @@ def _index(program: Program) -> Iterator[Spot]:
     for node, others in _discounted(program):
         for one in others:
             inner = held(program, one)
-            while isinstance(inner, ast.Call) and function_name(program, inner) in {
+            while isinstance(inner, ast.Call) and called(program, inner) in {
                 "detach",
                 "float",
                 "unsqueeze",
                 "view",
             }:
                 inner = held(program, operand(program, inner) or inner.func)
-            best = isinstance(inner, ast.Subscript) and function_name(program, inner.value) == "max"
+            best = isinstance(inner, ast.Subscript) and called(program, inner.value) == "max"
             best = best and isinstance(inner, ast.Subscript) and constant(inner.slice) == 1
-            if best or function_name(program, inner) == "argmax" or text(inner).endswith(".indices"):
+            if best or called(program, inner) == "argmax" or text(inner).endswith(".indices"):
                 yield spot(inner if inner is not one else node, text=shown(inner))
 
 
@@ -157,7 +155,7 @@ def _over_batch(program: Program) -> Iterator[Spot]:
     if not mentions_any(program, _GAMMA) or not mentions_any(program, _DONE):
         return
     for call in program.calls:
-        name, given = function_name(program, call), operand(program, call)
+        name, given = called(program, call), operand(program, call)
         if name not in {"max", "amax", "argmax", "gather"} or given is None or "batch" not in around(program, call):
             continue
         place = 0 if given is not (call.args[0] if call.args else None) else 1
@@ -199,7 +197,7 @@ def _by_learner(program: Program) -> Iterator[Spot]:
     for node, others in _targets(program):
         for one in others:
             value = held(program, one)
-            best = any(function_name(program, part) in {"max", "amax"} for part in ast.walk(value))
+            best = any(called(program, part) in {"max", "amax"} for part in ast.walk(value))
             said = [*words_in(value), *_sources(program, value)]
             known = "argmax" not in said and "gather" not in said and not any(map(_TARGET.search, said))
             if best and known and _asks_net(program, value):
@@ -235,12 +233,12 @@ def _copied(program: Program) -> Iterator[Spot]:
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         given = call.args[0] if call.args else None
         source = operand(program, given) if isinstance(given, ast.Call) else None
-        if receiver is None or source is None or function_name(program, given or call) != "state_dict":
+        if receiver is None or source is None or called(program, given or call) != "state_dict":
             continue
         if _TARGET.search(word(program, source)) and not _TARGET.search(word(program, receiver)):
             yield spot(call, text=shown(call))
     for node in program.nodes:
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and function_name(program, node.iter) == "zip":
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and called(program, node.iter) == "zip":
             yield from _copied_in(program, node, node.iter)
 
 
@@ -293,7 +291,7 @@ def _bound(program: Program) -> Iterator[Spot]:
         *program.calls_of(".minimum"),
         *program.calls_of(".maximum"),
     ]:
-        name, parts = function_name(program, call), call.args
+        name, parts = called(program, call), call.args
         if len(parts) != 2:
             continue
         first, second = parts if number(parts[0]) is not None or lowest.search(text(parts[0])) else parts[::-1]
@@ -318,7 +316,7 @@ def _moved(program: Program) -> Iterator[Spot]:
         body = _block(program, node)
         for later in body[body.index(node) + 1 :] if node in body else ():
             for call in ast.walk(later):
-                stores = isinstance(call, ast.Call) and function_name(program, call) in _STORES
+                stores = isinstance(call, ast.Call) and called(program, call) in _STORES
                 if stores and {old, new} <= {text(one) for one in ast.walk(call) if isinstance(one, ast.Name)}:
                     yield spot(node, text=shown(node))
                     break

@@ -11,16 +11,8 @@ from glassgrad.doctor.reading.polarity import polarity
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequences.parts import (
-    TRANSFORMERS,
-    called,
-    extra,
-    flag,
-    inside,
-    picks_of,
-    says,
-    turns,
-)
+from glassgrad.doctor.reading.suspects.sequences.parts import TRANSFORMERS, extra, flag, inside, picks_of, says, turns
+from glassgrad.doctor.reading.suspects.spelling import called
 from glassgrad.doctor.reading.values import layer, library_name, op
 
 _PRODUCT = re.compile(r" @ |matmul\(|bmm\(|einsum\(")

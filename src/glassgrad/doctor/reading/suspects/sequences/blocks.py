@@ -11,7 +11,8 @@ from glassgrad.doctor.reading.program import Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.sequences.attention import history, softmaxes
-from glassgrad.doctor.reading.suspects.sequences.parts import called, extra, inside, names_in
+from glassgrad.doctor.reading.suspects.sequences.parts import extra, inside, names_in
+from glassgrad.doctor.reading.suspects.spelling import called
 from glassgrad.doctor.reading.values import layer, library_name
 
 _PLACES = re.compile(r"pos|wpe|place")

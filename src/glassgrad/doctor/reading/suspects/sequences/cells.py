@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequences.parts import called, inside, names_in, runs, says, stored_in
+from glassgrad.doctor.reading.suspects.sequences.parts import inside, names_in, runs, says, stored_in
+from glassgrad.doctor.reading.suspects.spelling import called
 from glassgrad.doctor.reading.values import layer, losses
 
 _STATE = re.compile(r"(h|hidden|state|hx|s|h_?t|h_?prev|prev_h\w*|hidden_state|h_state|c|cell)$")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
+from glassgrad.doctor.reading.suspects.spelling import called, source
 from glassgrad.doctor.reading.values import RECURRENT, layer, op
 
 CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
@@ -189,22 +190,9 @@ def turns(node: ast.AST) -> bool:
     return bool(_TURNED.search(ast.unparse(node)))
 
 
-def text_of(program: Program) -> str:
-    """Return the script as text without comments."""
-    found = program.memo.get("text")
-    if not isinstance(found, str):
-        found = program.memo["text"] = ast.unparse(program.tree)
-    return found
-
-
 def says(program: Program, pattern: str) -> bool:
     """Tell whether a script has some text outside of comments."""
-    return bool(re.search(pattern, text_of(program)))
-
-
-def called(program: Program, call: ast.Call) -> str:
-    """Return the last name of what is called: of a function, a method or a layer's attribute."""
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+    return bool(re.search(pattern, source(program)))
 
 
 def extra(program: Program, call: ast.Call, name: str, place: int) -> ast.expr | None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequences.parts import called, firsts, inside, parts_of, runs, says, turns
+from glassgrad.doctor.reading.suspects.sequences.parts import firsts, inside, parts_of, runs, says, turns
+from glassgrad.doctor.reading.suspects.spelling import called
 from glassgrad.doctor.reading.values import layer, losses, op
 
 # --- shifts ---

@@ -10,13 +10,8 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequences.parts import (
-    called,
-    firsts,
-    inside,
-    parts_of,
-    says,
-)
+from glassgrad.doctor.reading.suspects.sequences.parts import firsts, inside, parts_of, says
+from glassgrad.doctor.reading.suspects.spelling import called
 from glassgrad.doctor.reading.values import layer
 
 _TABLE = re.compile(r"(^|[._])(pe|pos|positions?|position\w*|pos_\w+|\w*pos_?e\w*|wpe|places?)$", re.IGNORECASE)

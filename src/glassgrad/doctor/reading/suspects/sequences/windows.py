@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequences.parts import called, inside, parts_of, says
+from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
+from glassgrad.doctor.reading.suspects.spelling import called
 
 
 def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, str]]:

@@ -1,0 +1,37 @@
+"""What all suspects read: the text of a script and of its parts, and the names of what is called."""
+
+from __future__ import annotations
+
+import ast
+import functools
+
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import Program
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def text(node: ast.AST | None) -> str:
+    """Return an expression or a statement as source; empty for none."""
+    return "" if node is None else ast.unparse(node)
+
+
+def source(program: Program) -> str:
+    """Return a script as one text, without comments."""
+    found = program.memo.get("source")
+    if not isinstance(found, str):
+        found = program.memo["source"] = ast.unparse(program.tree)
+    return found
+
+
+def called(program: Program, call: ast.AST) -> str:
+    """Return the last name of what is called: "mean" for `torch.mean(x)` and for `x.mean()`; empty for no call."""
+    if not isinstance(call, ast.Call):
+        return ""
+    return last(program.names.full(call.func)) or getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def operand(program: Program, call: ast.Call) -> ast.expr | None:
+    """Return the object of a method, or the first argument of a function of a library."""
+    if isinstance(call.func, ast.Attribute) and not program.names.full(call.func):
+        return call.func.value
+    return call.args[0] if call.args else None

@@ -10,6 +10,9 @@ from glassgrad.doctor.reading.suspects import SUSPECTS
 from glassgrad.doctor.reading.suspects.form import HEAVIEST, suspicions
 from tests.doctor.reading.case import HEADS
 from tests.doctor.reading.suspects import CASES
+from tests.doctor.reading.test_reading_rules import OF_ALL_KINDS
+from tests.doctor.world.practices import PRACTICES
+from tests.doctor.world.unusual import UNUSUAL
 
 BOTH = [(case, library) for case in CASES for library in HEADS if case.only in {"", library}]
 IDS = [f"{library}-{case.title}" for case, library in BOTH]
@@ -46,3 +49,13 @@ def test_the_words_are_whole(title: str) -> None:
     assert 1 <= said.weight <= HEAVIEST
     assert said.advice.endswith((".", "?"))
     assert not said.what.endswith(".")
+
+
+@pytest.mark.parametrize("name", sorted(PRACTICES | UNUSUAL))
+def test_unusual_code_is_read_to_its_end(name: str) -> None:
+    """Whatever a script holds, each suspect reads it and words its places."""
+    script = parsed("script.py", HEADS["torch"] + (PRACTICES | UNUSUAL)[name] + OF_ALL_KINDS)
+    assert isinstance(script, Script), script
+    program = Program(script.tree)
+    told = [one.words.what.format(**spot.facts) for one in SUSPECTS for spot in one.look(program)]
+    assert all(told)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import functools
 
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program
 
 
-@functools.lru_cache(maxsize=1 << 12)
 def text(node: ast.AST | None) -> str:
     """Return an expression or a statement as source; empty for none."""
     return "" if node is None else ast.unparse(node)
@@ -35,3 +33,15 @@ def operand(program: Program, call: ast.Call) -> ast.expr | None:
     if isinstance(call.func, ast.Attribute) and not program.names.full(call.func):
         return call.func.value
     return call.args[0] if call.args else None
+
+
+def ident(node: ast.AST | None) -> str:
+    """Return the name of a variable, an attribute, or what an index selects from; empty for other expressions."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the variables in an expression or a statement."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}

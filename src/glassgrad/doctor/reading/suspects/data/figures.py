@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, bare, ident, targets_of
+from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, bare, targets_of
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, operand
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand
 from glassgrad.doctor.reading.values import end, losses
 
 _PREDICTED = re.compile(r"pred|guess|output|y_?hat|scores?$|prob|logit|(^|_)(out|p)$", re.IGNORECASE)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, ident, is_drawn, targets_of, trains, words_in
+from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, is_drawn, targets_of, trains, words_in
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, operand, source
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source
 from glassgrad.doctor.reading.values import losses
 
 _LOST = named(

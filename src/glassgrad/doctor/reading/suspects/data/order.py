@@ -14,7 +14,6 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     TRAIN,
     are_in_rows,
     assigned,
-    ident,
     is_drawn,
     loaders,
     shuffles,
@@ -25,7 +24,7 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, operand
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)

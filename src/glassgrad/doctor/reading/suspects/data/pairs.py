@@ -10,17 +10,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import (
-    LABELS,
-    assigned,
-    ident,
-    is_drawn,
-    loaders,
-    targets_of,
-    words_in,
-)
+from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, is_drawn, loaders, targets_of, words_in
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, operand, source
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source
 from glassgrad.doctor.reading.values import losses
 
 _APART = named("shuffle permutation train_test_split sample resample choice randperm")

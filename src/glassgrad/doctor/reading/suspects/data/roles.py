@@ -9,7 +9,7 @@ import re
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.spelling import called
+from glassgrad.doctor.reading.suspects.spelling import called, ident
 from glassgrad.doctor.reading.values import library_name
 
 _ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part)"
@@ -28,14 +28,7 @@ DRAWN = named(
 """Calls that draw an order or rows."""
 
 
-def ident(node: ast.AST | None) -> str:
-    """Return the name of a variable, an attribute, or what an index selects from; empty for other expressions."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64)  # a dozen suspects walk the same functions: without it a long script takes minutes
 def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]:
     """Return the targets of assignments with their values, paired within tuples, and the statements."""
     found: list[tuple[ast.expr, ast.expr, ast.Assign]] = []

@@ -13,14 +13,13 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     LABELS,
     TRAIN,
     assigned,
-    ident,
     is_drawn,
     targets_of,
     training_loops,
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, operand
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)

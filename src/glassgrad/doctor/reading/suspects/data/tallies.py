@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import FUNCTIONS, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, assigned, bare, ident, trains, words_in
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, assigned, bare, trains, words_in
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, source
+from glassgrad.doctor.reading.suspects.spelling import called, ident, source
 
 _COUNTS = re.compile(r"correct|(^|_)(right|hits?|n_?ok|matches|acc|accuracy|good)(_|s|$)", re.IGNORECASE)
 _FIGURE = re.compile(

@@ -17,11 +17,10 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     conditions,
     has_call,
     is_within,
-    names_in,
     optimizer_name,
     optimizers,
 )
-from glassgrad.doctor.reading.suspects.spelling import source, text
+from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
 from glassgrad.doctor.reading.values import mentions
 
 

@@ -19,10 +19,9 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     conditions,
     has_call,
     is_within,
-    names_in,
     optimizers,
 )
-from glassgrad.doctor.reading.suspects.spelling import source, text
+from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
 from glassgrad.doctor.reading.values import mentions
 
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)

@@ -17,12 +17,11 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     conditions,
     given_number,
     given_to,
-    names_in,
     schedule_name,
     schedule_of,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.spelling import source, text
+from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
 
 _RATE = r"^(((base|init|initial|max|min|peak|start|end|final|top)_?)?(lr|learning_rate|rate)|lr_?(0|init|max|min))$"
 

@@ -19,11 +19,10 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     given_to,
     has_call,
     is_within,
-    names_in,
     optimizers,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.spelling import source, text
+from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
 from glassgrad.doctor.reading.values import layer
 
 _HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}

@@ -94,8 +94,3 @@ def assigned(node: ast.AST) -> str:
     if isinstance(node, ast.Assign):
         return text(node.targets[0])
     return text(node.target) if isinstance(node, ast.AugAssign) else ""
-
-
-def names_in(node: ast.AST) -> set[str]:
-    """Return the variables that an expression uses."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}

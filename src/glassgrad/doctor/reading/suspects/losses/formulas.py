@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
+from glassgrad.doctor.reading.suspects.spelling import ident
 from glassgrad.doctor.reading.values import layer, library_name, losses, op
 
 _LOSS = re.compile(
@@ -41,16 +42,9 @@ def words_of(node: ast.AST | None) -> frozenset[str]:
     return frozenset().union(*map(words, names))
 
 
-def name_of(node: ast.AST | None) -> str:
-    """Return the name of a variable, of an attribute, or of what a subscript selects from; empty for others."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
 def is_target(program: Program, node: ast.expr | None) -> bool:
     """Tell by its name whether a value is what should be predicted."""
-    name = name_of(bare(program, node))
+    name = ident(bare(program, node))
     found = words(name)
     return bool(found & (TARGETS - {"t"}) or name == "t") and not found & PREDICTIONS
 
@@ -135,7 +129,7 @@ def assigned(program: Program, node: ast.AST) -> str:
     """Return the name that the statement around a node assigns to; empty for others."""
     statement = program.statement(node)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-    return name_of(target)
+    return ident(target)
 
 
 def about_loss(program: Program, node: ast.AST) -> str:

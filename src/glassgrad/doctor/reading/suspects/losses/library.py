@@ -17,7 +17,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
     held,
     is_target,
-    name_of,
     option,
     reduced_by,
     reduction,
@@ -27,10 +26,10 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
+from glassgrad.doctor.reading.suspects.spelling import ident
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
-_BINARY = frozenset({"binary_cross_entropy", "binary_cross_entropy_with_logits"})
 _HEAT = named("t tau temp temperature")
 
 
@@ -206,7 +205,7 @@ def _label(node: ast.expr | None) -> str:
     """Return the name of a value, or the text under which a dictionary has it."""
     if isinstance(node, ast.Subscript) and isinstance(constant(node.slice), str):
         return str(constant(node.slice))
-    return name_of(node)
+    return ident(node)
 
 
 @suspects("labels that no loss reads")
@@ -280,7 +279,7 @@ def _is_log(program: Program, node: ast.expr | None) -> bool:
     found = end(program, node)
     name, _ = called(program, held(program, node))
     is_op = name in {"log", "log_softmax", "logsigmoid"} or (found is not None and found.op == "log_softmax")
-    return is_op or "log" in words(name_of(node)) or words(name_of(node)) & {"logp", "logq"} != frozenset()
+    return is_op or "log" in words(ident(node)) or words(ident(node)) & {"logp", "logq"} != frozenset()
 
 
 @suspects("logarithm as the target of kl_div")
@@ -327,7 +326,7 @@ def _is_warm(program: Program, node: ast.expr | None) -> bool:
     divided = (
         one for one in within(program, node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div | ast.Mult)
     )
-    return any(words(name_of(one.right)) & _HEAT for one in divided)
+    return any(words(ident(one.right)) & _HEAT for one in divided)
 
 
 def _softened(program: Program, node: ast.expr) -> bool:
@@ -342,7 +341,7 @@ def _deviation(program: Program) -> Iterator[Spot]:
     """Find gaussian_nll_loss with a deviation, a logarithm or a raw output as its variance."""
     for call, _ in uses(program, "gaussian_nll_loss", "GaussianNLLLoss"):
         var = argument(call, "var", 2)
-        known = words(name_of(var))
+        known = words(ident(var))
         raw = end(program, var)
         odd = known & {"std", "sigma", "scale", "log", "logvar", "logsigma", "deviation", "sd", "stds", "sigmas"}
         if var is not None and (odd or is_target(program, var) or (raw is not None and raw.op == "linear")):
@@ -386,7 +385,7 @@ def _triplet_order(program: Program) -> Iterator[Spot]:
     for call, _ in uses(
         program, "triplet_margin_loss", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "TripletLoss"
     ):
-        second, third = (words(name_of(one)) for one in (argument(call, "positive", 1), argument(call, "negative", 2)))
+        second, third = (words(ident(one)) for one in (argument(call, "positive", 1), argument(call, "negative", 2)))
         if second & {"neg", "negative", "negatives", "n"} or third & {"pos", "positive", "positives", "p"}:
             yield spot(call, text=shown(call))
 
@@ -468,7 +467,7 @@ _TRUTHS = named("target targets label labels truth y gt true")
 def _names_exchanged(program: Program) -> Iterator[Spot]:
     """Find `loss(targets, logits)`."""
     for one in losses(program):
-        first, second = name_of(one.input).split("_"), name_of(one.target).split("_")
+        first, second = ident(one.input).split("_"), ident(one.target).split("_")
         if len(first) == len(second) == 1 and first[0] in _TRUTHS and second[0] in _ANSWERS:
             yield spot(one.call, text=shown(one.call), first=first[0], second=second[0])
 

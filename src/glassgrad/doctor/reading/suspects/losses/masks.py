@@ -21,7 +21,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     held,
     is_loss_name,
     is_target,
-    name_of,
     reduced,
     reduction,
     source,
@@ -30,6 +29,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
+from glassgrad.doctor.reading.suspects.spelling import ident
 from glassgrad.doctor.reading.values import end, layer, library_name, losses
 
 _DEEPEST = 3
@@ -61,9 +61,7 @@ def _masked_mean(program: Program) -> Iterator[Spot]:
         node = held(program, inner)
         if kind != "mean" or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
             continue
-        masks = [
-            one for one in factors_of(node) if words(name_of(held(program, one))) & _MASKS or "mask" in name_of(one)
-        ]
+        masks = [one for one in factors_of(node) if words(ident(held(program, one))) & _MASKS or "mask" in ident(one)]
         if masks and about_loss(program, call):
             yield spot(call, text=shown(call), mask=shown(masks[0], 30))
 
@@ -101,7 +99,7 @@ def _divided(program: Program) -> Iterator[Spot]:
 @suspects("loss without the mask of its part")
 def _no_mask(program: Program) -> Iterator[Spot]:
     """Find a training loss without train_mask in a script that has one."""
-    names = {name_of(one) for one in program.nodes if isinstance(one, ast.Name | ast.Attribute)}
+    names = {ident(one) for one in program.nodes if isinstance(one, ast.Name | ast.Attribute)}
     masks = [one for one in names if re.search(r"^(train_?mask|idx_?train|mask_?train)$", one)]
     for one in losses(program) if masks else ():
         text = " ".join(ast.unparse(part) for part in within(program, one.call) if isinstance(part, ast.expr))
@@ -190,7 +188,7 @@ def _score(program: Program) -> Iterator[Spot]:
         if not re.search(r"loss|(^|_)cost", name.lower()):
             continue
         for sign, term in terms_of(program, one.value):
-            callee = name_of(term.func) if isinstance(term, ast.Call) else ""
+            callee = ident(term.func) if isinstance(term, ast.Call) else ""
             if sign > 0 and _SCORES.search(callee) and not re.search(r"loss|neg|cross|dis|nll|1 -", callee.lower()):
                 yield spot(one, text=shown(term))
 

@@ -23,7 +23,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     is_loss_name,
     is_target,
     loss_functions,
-    name_of,
     prediction_of,
     reduced,
     reduction,
@@ -32,6 +31,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
+from glassgrad.doctor.reading.suspects.spelling import ident, names_in
 from glassgrad.doctor.reading.values import end, losses
 
 # --- logarithms ---
@@ -43,10 +43,10 @@ def _normal(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         if last(program.names.full(call.func)) == "Normal" and len(call.args) + len(call.keywords) >= 2:
             given = argument(call, "scale", 1)
-            known = words(name_of(given))
+            known = words(ident(given))
             raw = end(program, given) if given is not None else None
             name, inner = called(program, given)
-            known |= words(name_of(inner)) & {"logvar", "var"} if name == "exp" else frozenset()
+            known |= words(ident(inner)) & {"logvar", "var"} if name == "exp" else frozenset()
             odd = known & {"var", "variance", "logvar", "logstd", "log", "logsigma", "lv"}
             if given is not None and (odd or (raw is not None and raw.op == "linear")):
                 yield spot(call, text=shown(given))
@@ -94,7 +94,7 @@ def _is_exp_of_log(program: Program, node: ast.expr) -> bool:
     return (
         name == "exp"
         and isinstance(inner, ast.Name | ast.Attribute)
-        and bool(words(name_of(inner)) & {"logvar", "log", "lv", "s"})
+        and bool(words(ident(inner)) & {"logvar", "log", "lv", "s"})
     )
 
 
@@ -176,7 +176,7 @@ def _no_minus(program: Program) -> Iterator[Spot]:
 
 def _is_log(program: Program, node: ast.expr) -> bool:
     name, _ = called(program, held(program, node))
-    return name in {"log", "log_softmax", "logsigmoid"} or bool(words(name_of(node)) & {"log", "logp", "logprobs"})
+    return name in {"log", "log_softmax", "logsigmoid"} or bool(words(ident(node)) & {"log", "logp", "logprobs"})
 
 
 @suspects("smoothing not spread over the classes")
@@ -247,10 +247,10 @@ def _flat(node: ast.expr) -> list[ast.expr]:
 
 def _is_term(program: Program, node: ast.expr) -> bool:
     """Tell whether a term is a loss by its name or by its call."""
-    made = [one for one in factors_of(node) if is_loss_name(name_of(one)) or words(name_of(one)) & {"kl", "kld", "bce"}]
+    made = [one for one in factors_of(node) if is_loss_name(ident(one)) or words(ident(one)) & {"kl", "kld", "bce"}]
     calls = [one for one in factors_of(node) if isinstance(one, ast.Call)]
     known = {one.call for one in losses(program)}
-    return bool(made) or any(one in known or is_loss_name(name_of(one.func)) for one in calls)
+    return bool(made) or any(one in known or is_loss_name(ident(one.func)) for one in calls)
 
 
 @suspects("loss term with an extreme weight")
@@ -310,7 +310,7 @@ def _learned(program: Program) -> Iterator[Spot]:
             for part in inner if len(factors_of(one)) > 1 else ():
                 outer = program.parents.get(part)
                 text = ast.unparse(outer if isinstance(outer, ast.Subscript) else part)
-                made = {name_of(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
+                made = {ident(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
                 others = [ast.unparse(other) for other in _flat(node) if other is not one]
                 if "Parameter" in made and not any(text in other for other in others):
                     yield spot(node, text=shown(one))
@@ -325,7 +325,7 @@ def _inverse(program: Program) -> Iterator[Spot]:
             inner = node.right.left if isinstance(node.right, ast.BinOp) else node.right
         elif called(program, node)[0] == "abs":
             inner = called(program, node)[1]
-        if isinstance(node, ast.expr) and is_loss_name(name_of(inner)) and is_loss_name(assigned(program, node)):
+        if isinstance(node, ast.expr) and is_loss_name(ident(inner)) and is_loss_name(assigned(program, node)):
             yield spot(node, text=shown(node))
 
 
@@ -336,23 +336,18 @@ def _part(program: Program) -> Iterator[Spot]:
         if not isinstance(one, ast.Assign) or not is_loss_name(assigned(program, one)):
             continue
         name, around = assigned(program, one), program.function(one) or program.tree
-        parts = {name_of(part) for part in _flat(one.value) for part in factors_of(part)} - {"", name}
+        parts = {ident(part) for part in _flat(one.value) for part in factors_of(part)} - {"", name}
         parts = {part for part in parts if is_loss_name(part)}
         later = [node for node in ast.walk(around) if getattr(node, "lineno", 0) > one.lineno]
         ends = [(node, value) for node in later for value in _trained(node)]
-        taken = {name_of(value) for _, value in ends}
-        if len(parts) < 2 or name in taken or any(name in words_in(value) for _, value in ends):
+        taken = {ident(value) for _, value in ends}
+        if len(parts) < 2 or name in taken or any(name in names_in(value) for _, value in ends):
             continue
         for node, value in ends:
-            if name_of(value) in parts:
+            if ident(value) in parts:
                 assert isinstance(node, ast.expr | ast.stmt)
-                yield spot(node, one, text=name_of(value), total=name)
+                yield spot(node, one, text=ident(value), total=name)
                 break
-
-
-def words_in(node: ast.expr) -> set[str]:
-    """Return the names of the variables in an expression."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _trained(node: ast.AST) -> list[ast.expr]:
@@ -406,7 +401,7 @@ def _remade(program: Program) -> Iterator[Spot]:
             if words_of(given) & {"loss", "losses"} and is_loss_name(assigned(program, call)) and not shows:
                 yield spot(call, text=shown(call))
         elif full.startswith("numpy.") and function in inside and given is not None:
-            yield from [spot(call, text=shown(call))] if prediction_of(function) in words_in(given) else []
+            yield from [spot(call, text=shown(call))] if prediction_of(function) in names_in(given) else []
 
 
 @suspects("prediction detached in a loss")
@@ -415,7 +410,7 @@ def _detached(program: Program) -> Iterator[Spot]:
     for function in loss_functions(program):
         for node in ast.walk(function):
             is_cut = isinstance(node, ast.Attribute) and node.attr in {"detach", "data", "item", "numpy"}
-            if is_cut and isinstance(node, ast.Attribute) and name_of(node.value) in {prediction_of(function)} - {""}:
+            if is_cut and isinstance(node, ast.Attribute) and ident(node.value) in {prediction_of(function)} - {""}:
                 yield spot(node, text=shown(node))
 
 

@@ -22,7 +22,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     is_loss_name,
     is_target,
     loss_functions,
-    name_of,
     option,
     parameters,
     prediction_of,
@@ -34,6 +33,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
+from glassgrad.doctor.reading.suspects.spelling import ident
 from glassgrad.doctor.reading.values import end, losses, returns
 
 _OVERLAP = re.compile(r"dice|iou|jaccard|tversky|overlap|soft_?f1|fbeta|ssim", re.IGNORECASE)
@@ -78,7 +78,7 @@ def _overlap(program: Program) -> Iterator[Spot]:
         ):
             continue
         for sign, term in terms_of(program, node.value):
-            known = isinstance(term, ast.Call) and name_of(term.func) in found
+            known = isinstance(term, ast.Call) and ident(term.func) in found
             if sign > 0 and known:
                 yield spot(node, text=shown(term))
 
@@ -141,8 +141,8 @@ def _decision(program: Program) -> Iterator[Spot]:
         name = prediction_of(function)
         for node in ast.walk(function):
             kind, inner = called(program, node)
-            is_cut = kind in {"argmax", "round", "sign", "floor"} and name in {"", name_of(inner)}
-            is_test = isinstance(node, ast.Compare) and name_of(node.left) == name and _is_number(node.comparators[0])
+            is_cut = kind in {"argmax", "round", "sign", "floor"} and name in {"", ident(inner)}
+            is_test = isinstance(node, ast.Compare) and ident(node.left) == name and _is_number(node.comparators[0])
             outer = program.parents.get(node)
             counted = isinstance(outer, ast.Attribute) and outer.attr in {"float", "to", "type", "int"}
             shows = re.search(r"int\(|item|acc|right|correct", ast.unparse(program.statement(node)) if is_cut else "")
@@ -152,7 +152,7 @@ def _decision(program: Program) -> Iterator[Spot]:
 
 
 def _is_number(node: ast.expr) -> bool:
-    return number(node) is not None or bool(words(name_of(node)) & {"threshold", "thresh", "thr"})
+    return number(node) is not None or bool(words(ident(node)) & {"threshold", "thresh", "thr"})
 
 
 # --- focal losses ---
@@ -181,7 +181,7 @@ def _focal_factor(program: Program) -> Iterator[Spot]:
         if base is None or not words_of(power) & {"gamma", "focusing"} or complement(base) is not None:
             continue
         value = held(program, base)
-        text = name_of(base)
+        text = ident(base)
         likely = words(text) in ({"pt"}, {"p", "t"}, {"prob"}, {"probs"}, {"p"}) and complement(value) is None
         name, inner = called(program, value)
         negative = isinstance(inner, ast.UnaryOp) or words_of(inner) & {"logpt", "logp", "log"}
@@ -349,7 +349,7 @@ def _quantile(program: Program) -> Iterator[Spot]:
             continue
         error = held(program, next((part for part in lists[0] if not words_of(part) & {"q", "tau", "quantile"}), None))
         known = isinstance(error, ast.BinOp) or any(
-            re.search(r"err|diff|resid|\be\b|\bu\b", name_of(p)) for p in lists[0]
+            re.search(r"err|diff|resid|\be\b|\bu\b", ident(p)) for p in lists[0]
         )
         backwards = isinstance(error, ast.BinOp) and is_target(program, error.right)
         if not known:

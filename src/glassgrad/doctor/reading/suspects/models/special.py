@@ -332,13 +332,10 @@ def _scale(program: Program) -> Iterator[Spot]:
         held = program.value_of(given) if isinstance(given, ast.Name) else given
         text = ast.unparse(held) if held is not None else ""
         raw = held is not None and applied(program, held)[0] in MATRICES | {"relu", "tanh"}
-        logarithm = (
-            re.search(r"^(self\.)?log_?(std|sigma|scale|var)|^exp\(|(?<!0\.5 \* )", ast.unparse(given))
-            and "log" in text
-        )
         doubled = re.search(r"log_?var|log_?sigma2", text) and not re.search(r"0\.5|/ 2|sqrt", text)
         halved = re.search(r"(0\.5 \* [\w.]*log_?(std|sigma|scale)|log_?(std|sigma|scale) / 2)\b", text)
-        if raw or (logarithm and "exp" not in text and "softplus" not in text) or doubled or halved:
+        logarithm = "log" in text and "exp" not in text and "softplus" not in text
+        if raw or logarithm or doubled or halved:
             yield spot(call, text=shown(call))
 
 

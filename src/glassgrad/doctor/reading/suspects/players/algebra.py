@@ -10,6 +10,9 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
 from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 
+GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
+REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)
+"""Names of the discount, and of rewards."""
 _REDUCING = named("mean sum nanmean")
 _KEEPING = _REDUCING | named(
     "detach squeeze unsqueeze view reshape flatten clone to float double long int item cpu cuda numpy tensor as_tensor "

@@ -20,13 +20,12 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, operand, source, text
 from glassgrad.doctor.reading.values import losses
 
 _POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
 _NEGATIVE = re.compile(r"(^|_)(neg|negatives?|an|n)(_|$)|^neg|^d_?an$|^dn$", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"temp|(^|_)(tau|t)$", re.IGNORECASE)
-_BINARY = ast.BinOp
 
 
 # --- pairs ---
@@ -187,8 +186,8 @@ def _likely(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         given = operand(program, call)
         if called(program, call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
-            source = text(held(program, bare(program, given)))
-            minus = re.search(r"neg\(\)|^-|\(-|1 - ", text(given) + source)
+            origin = text(held(program, bare(program, given)))
+            minus = re.search(r"neg\(\)|^-|\(-|1 - ", text(given) + origin)
             if re.search(r"(^|_)neg", word(program, given)) and not minus:
                 yield spot(call, text=shown(call))
 
@@ -293,7 +292,7 @@ def _uphill(program: Program) -> Iterator[Spot]:
             continue
         parts = factors(node.right)
         signs = [one for one in parts if called(program, one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))]
-        meant = re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", _whole(program))
+        meant = re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", source(program))
         sized = len(parts) > 1 and re.search(r"eps|alpha|step", text(node.right))
         if signs and isinstance(node.op, ast.Sub) and sized and not meant:
             yield spot(node, text=shown(node), what="lowers the loss of the true label, where an attack raises it")
@@ -302,13 +301,9 @@ def _uphill(program: Program) -> Iterator[Spot]:
             re.search(r"^(g|grad|grads)$|\.grad$", word(program, one)) or text(one).endswith(".grad") for one in parts
         )
         inner = re.search(r"fast|inner|adapt|maml|meta|zip\(", around(program, node))
-        added = isinstance(node.op, ast.Add) and len(parts) == 2 and "advers" not in _whole(program)
+        added = isinstance(node.op, ast.Add) and len(parts) == 2 and "advers" not in source(program)
         if added and inner and rate and slope and not signs:
             yield spot(node, text=shown(node), what="goes along the gradient and so raises the loss")
-
-
-def _whole(program: Program) -> str:
-    return around(program, program.tree)
 
 
 @suspects("gradients of an attack kept")

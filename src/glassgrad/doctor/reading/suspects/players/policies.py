@@ -11,6 +11,8 @@ from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.players.algebra import (
+    GAMMA,
+    REWARD,
     around,
     bare,
     factors,
@@ -21,12 +23,9 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, operand, source, text
 from glassgrad.doctor.reading.values import end, losses
 
-_GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
-_REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)
-_NEXT = re.compile(r"next|new|_prime|\w_$|2$|_p$", re.IGNORECASE)
 _OLD = re.compile(r"(^|_)(old|prev|behaviou?r|mu)(_|$)|^old", re.IGNORECASE)
 _LIKELY = re.compile(r"log_?p|logp|log_?prob|log_?pi", re.IGNORECASE)
 _RATIO = re.compile(r"(^|_)(ratios?|rt|importance\w*)(_|\d|$)", re.IGNORECASE)
@@ -162,7 +161,7 @@ def _past(program: Program) -> Iterator[Spot]:
             one
             for one in products
             if name in [word(program, part) for part in factors(one)]
-            and any(_GAMMA.search(part) or _DECAY.search(part) for part in words_in(one))
+            and any(GAMMA.search(part) or _DECAY.search(part) for part in words_in(one))
         ]
         if not back or not loops or not isinstance(loops[0], ast.For) or not isinstance(value, ast.BinOp):
             continue
@@ -174,9 +173,9 @@ def _past(program: Program) -> Iterator[Spot]:
         wide = max(back, key=lambda one: len(factors(one)))
         said = " ".join(words_in(wide))
         smooth = re.search(r"gae|adv", name)
-        lacks = smooth and (not _GAMMA.search(said) or not _DECAY.search(said))
+        lacks = smooth and (not GAMMA.search(said) or not _DECAY.search(said))
         total = re.search(r"gae|adv|ret|^G$|^R$|total|run|cum|disc|rtg|acc|sum", name)
-        if rising and not turned and total and any(map(_REWARD.search, words_in(value))):
+        if rising and not turned and total and any(map(REWARD.search, words_in(value))):
             yield spot(statement, text=shown(statement), what="each sum holds the steps before it")
         elif lacks and not re.search(r"gamma_?lam|discount\w*lam", said, re.IGNORECASE):
             yield spot(statement, text=shown(statement), what="the sum falls by gamma times lambda in each step")
@@ -258,7 +257,7 @@ def _larger(program: Program) -> Iterator[Spot]:
 @suspects("critic fitted to something else")
 def _fitted(program: Program) -> Iterator[Spot]:
     """Find a loss between values and advantages, or between values and single rewards."""
-    if not mentions_any(program, _GAMMA):
+    if not mentions_any(program, GAMMA):
         return
     discounted = mentions_any(program, re.compile(r"(^|_)(returns?|rets|rtg|Gs?)(_|$)"))
     for one in losses(program):
@@ -275,7 +274,7 @@ def _fitted(program: Program) -> Iterator[Spot]:
 @suspects("reward of one step weighs an action")
 def _rewarded(program: Program) -> Iterator[Spot]:
     """Find `-log_prob * reward` in a script that has a discount."""
-    if not mentions_any(program, _GAMMA):
+    if not mentions_any(program, GAMMA):
         return
     for node in program.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -358,13 +357,9 @@ def _numbers(program: Program) -> Iterator[Spot]:
         cut = isinstance(given, ast.Call) and called(program, given) in {"item", "detach", "float", "numpy"}
         receiver = word(program, operand(program, call))
         mine = re.search(r"^(saved_)?(log_probs?|logprobs?|(state_)?values?|entrop\w+|critic_values)$", receiver)
-        own_pass = len(re.findall(r"\.log_prob\(", _whole(program))) == 1 and "ratio" not in _whole(program)
-        if cut and mine and own_pass and "backward" in _whole(program) and "evaluate" not in _whole(program):
+        own_pass = len(re.findall(r"\.log_prob\(", source(program))) == 1 and "ratio" not in source(program)
+        if cut and mine and own_pass and "backward" in source(program) and "evaluate" not in source(program):
             yield spot(call, text=shown(call))
-
-
-def _whole(program: Program) -> str:
-    return around(program, program.tree)
 
 
 @suspects("gradients of one player kept")

@@ -11,6 +11,8 @@ from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.players.algebra import (
+    GAMMA,
+    REWARD,
     around,
     bare,
     factors,
@@ -20,11 +22,9 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, operand, source, text
 from glassgrad.doctor.reading.values import layer
 
-_GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
-_REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)
 _ENDS = re.compile(
     r"done|term|mask|final|trunc|cont|alive|live|dead|end|not_|(^|_)ds?(_|\d|$)|dw|last|is_over|next_exist",
     re.IGNORECASE,
@@ -38,13 +38,6 @@ _STATELIKE = re.compile(r"state|obs|^s$|^o$|^x$|cur", re.IGNORECASE)
 _NEXT = re.compile(r"next|new|_prime|\w_$|2$|_p$", re.IGNORECASE)
 _STORES = frozenset({"push", "append", "add", "store", "remember", "put", "insert", "cache", "save", "memorize"})
 _EPSILON = re.compile(r"eps", re.IGNORECASE)
-_OLD = re.compile(r"(^|_)(old|prev|behaviou?r|mu)(_|$)|^old", re.IGNORECASE)
-_LIKELY = re.compile(r"log_?p|logp|log_?prob|log_?pi", re.IGNORECASE)
-_RATIO = re.compile(r"(^|_)(ratios?|rt|importance\w*)(_|\d|$)", re.IGNORECASE)
-_Q = re.compile(r"(^|_)(q\w*|critic\w*|min_?q\w*|qf\w*)$", re.IGNORECASE)
-_VALUE = re.compile(r"(^|_)(values?|vs?|v_\w+|baselines?|critic\w*|state_values?|vals?)(_|\d|$)", re.IGNORECASE)
-_RETURN = re.compile(r"(^|_)(returns?|rets?|targets?|rewards?|rews?|G|R|td_targets?|rtg|r)(_|\d|$)")
-_DECAY = re.compile(r"la?m|tau|decay|trace", re.IGNORECASE)
 
 
 # --- values of the future ---
@@ -58,7 +51,7 @@ def _discounted(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
             if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Mult):
                 continue
             parts = factors(node)
-            others = [one for one in parts if not _GAMMA.search(word(program, one))]
+            others = [one for one in parts if not GAMMA.search(word(program, one))]
             if len(others) < len(parts) and others:
                 yield node, others
 
@@ -69,7 +62,7 @@ def _targets(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
         outer = program.parents.get(product)
         if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add):
             other = outer.left if outer.right is product else outer.right
-            if any(_REWARD.search(one) for one in words_in(other)):
+            if any(REWARD.search(one) for one in words_in(other)):
                 yield outer, others
 
 
@@ -113,22 +106,18 @@ def _inverted(program: Program) -> Iterator[Spot]:
             turned = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and number(one.left) == 1
             name = word(program, one.right if turned and isinstance(one, ast.BinOp) else one)
             is_not = isinstance(one, ast.UnaryOp)
-            source = text(held(program, bare(program, one)))
-            if is_not or re.search(r"1(\.0*)? -|~|not |logical_not", source.replace(text(one), "")):
+            origin = text(held(program, bare(program, one)))
+            if is_not or re.search(r"1(\.0*)? -|~|not |logical_not", origin.replace(text(one), "")):
                 continue
             if (
                 re.search(
-                    r"0(\.0)? if \w*(done|term)\w* else 1|1(\.0)? - (int|float)?\(?\w*(done|term)", _whole(program)
+                    r"0(\.0)? if \w*(done|term)\w* else 1|1(\.0)? - (int|float)?\(?\w*(done|term)", source(program)
                 )
                 and not turned
             ):
                 continue
             if (not turned and _ENDED.search(name)) or (turned and _GOING.search(name)):
                 yield spot(node, text=shown(one))
-
-
-def _whole(program: Program) -> str:
-    return around(program, program.tree)
 
 
 @suspects("index in place of the best value")
@@ -152,7 +141,7 @@ def _index(program: Program) -> Iterator[Spot]:
 @suspects("best value over the batch")
 def _over_batch(program: Program) -> Iterator[Spot]:
     """Find `next_q.max(0)`, `next_q.max()` and `q.gather(0, actions)` in code about batches."""
-    if not mentions_any(program, _GAMMA) or not mentions_any(program, _DONE):
+    if not mentions_any(program, GAMMA) or not mentions_any(program, _DONE):
         return
     for call in program.calls:
         name, given = called(program, call), operand(program, call)
@@ -173,7 +162,7 @@ def _over_batch(program: Program) -> Iterator[Spot]:
 
 @suspects("target network reads the present")
 def _present(program: Program) -> Iterator[Spot]:
-    if not mentions_any(program, _GAMMA):
+    if not mentions_any(program, GAMMA):
         return
     for call in program.calls:
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
@@ -192,7 +181,7 @@ def _by_learner(program: Program) -> Iterator[Spot]:
     targets = [one for one in program.calls if _TARGET.search(getattr(one.func, "attr", getattr(one.func, "id", "")))]
     made = {one for one, value, _ in named_values(program) if _TARGET.search(one) and isinstance(value, ast.Call)}
     nets = {one for one in made if re.search(r"net|model|actor|critic|q|dqn|policy", one)}
-    if not nets or not mentions_any(program, _GAMMA):
+    if not nets or not mentions_any(program, GAMMA):
         return
     for node, others in _targets(program):
         for one in others:
@@ -232,10 +221,10 @@ def _copied(program: Program) -> Iterator[Spot]:
     for call in program.calls_of(".load_state_dict"):
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         given = call.args[0] if call.args else None
-        source = operand(program, given) if isinstance(given, ast.Call) else None
-        if receiver is None or source is None or called(program, given or call) != "state_dict":
+        origin = operand(program, given) if isinstance(given, ast.Call) else None
+        if receiver is None or origin is None or called(program, given or call) != "state_dict":
             continue
-        if _TARGET.search(word(program, source)) and not _TARGET.search(word(program, receiver)):
+        if _TARGET.search(word(program, origin)) and not _TARGET.search(word(program, receiver)):
             yield spot(call, text=shown(call))
     for node in program.nodes:
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and called(program, node.iter) == "zip":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -156,6 +158,20 @@ def test_a_trial_that_never_ends_is_ended(tmp_path: Path) -> None:
     assert trial.figures is None
     assert trial.error == "the time was over"
     assert time.monotonic() - begun < 30
+
+
+def test_no_process_is_started_for_a_trial_whose_search_is_over(tmp_path: Path) -> None:
+    path = write(tmp_path, "while True:\n    pass\n")
+    trial = Trial(path.read_text(encoding="utf-8"))
+    before = {one.pid for one in multiprocessing.active_children()}
+    with Runner(str(path), (), (), 1) as runner:
+        running = threading.Thread(target=runner.run, args=(trial,))
+        running.start()
+        time.sleep(1)
+    running.join(30)
+    assert not running.is_alive()
+    assert trial.error == "its process ended"
+    assert {one.pid for one in multiprocessing.active_children()} <= before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")

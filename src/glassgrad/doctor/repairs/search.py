@@ -116,30 +116,42 @@ class Runner:
     _copy: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="glassgrad-copy-")))
     _free: queue.Queue[_Server] = field(default_factory=queue.Queue)
     _all: list[_Server] = field(default_factory=list)
+    _starting: threading.Lock = field(default_factory=threading.Lock)
+    _is_over: bool = False
 
     def __enter__(self) -> Self:
-        for home in dict.fromkeys((Path.cwd(), Path(self.path).resolve().parent)):
-            _taken_along(home, self._copy, shutil.copy2)  # what writes past Python through a link meets the copy
-        for _ in range(self.workers):
-            self._free.put(self._started())
+        try:
+            for home in dict.fromkeys((Path.cwd(), Path(self.path).resolve().parent)):
+                _taken_along(home, self._copy, shutil.copy2)  # what writes past Python through a link meets the copy
+            for _ in range(self.workers):
+                self._start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        with self._starting:
+            self._is_over = True
         for one in self._all:
             one.process.terminate()  # it kills the run that it waits for
+        for one in self._all:
             one.process.join()
             one.pipe.close()
         shutil.rmtree(self._copy, ignore_errors=True)
 
-    def _started(self) -> _Server:
-        context = multiprocessing.get_context("spawn")
-        mine, its = context.Pipe()
-        process = context.Process(target=serve, args=(its,))
-        process.start()
-        its.close()
-        server = _Server(process, mine)
-        self._all.append(server)
-        return server
+    def _start(self) -> None:
+        """Start a process that waits for trials; none once the search is over: nobody would end it."""
+        with self._starting:
+            if self._is_over:
+                return
+            context = multiprocessing.get_context("spawn")
+            mine, its = context.Pipe()
+            process = context.Process(target=serve, args=(its,))
+            process.start()
+            its.close()
+            self._all.append(_Server(process, mine))
+            self._free.put(self._all[-1])
 
     def run(self, trial: Trial) -> None:
         """Run a trial and note its figures."""
@@ -157,7 +169,10 @@ class Runner:
             shutil.rmtree(folder, ignore_errors=True)
             if not FORKS:
                 server.process.join(1)
-            self._free.put(server if server.process.is_alive() else self._started())
+            if server.process.is_alive():
+                self._free.put(server)
+            else:
+                self._start()
 
     def _answered(self, server: _Server, request: Request) -> Answer:
         """Return the answer of a process; that of a failed run if it is gone or does not come."""

@@ -149,7 +149,7 @@ class GradScaler:
         self.enabled = enabled
         self._good = 0
         SCALERS.add(self)
-        self._found: bool | None = None  # whether the current gradients are not finite; None: not unscaled yet
+        self._found: dict[int, bool] = {}  # whether gradients are not finite, by optimizer that was unscaled
 
     def is_enabled(self) -> bool:
         """Tell whether losses are scaled."""
@@ -169,23 +169,24 @@ class GradScaler:
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer by the factor, so that they can be clipped."""
-        if not self.enabled or self._found is not None:
+        if not self.enabled or id(optimizer) in self._found:
             return
-        self._found = False
+        bad = False
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter._grad is not None:
                     array = parameter._grad.array
                     array *= array.dtype.type(1 / self._scale)
                     MUTATIONS.record(array)
-                    self._found = self._found or not bool(np.isfinite(array).all())
+                    bad = bad or not bool(np.isfinite(array).all())
+        self._found[id(optimizer)] = bad
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Step, unless a gradient is not finite."""
         if not self.enabled:
             return optimizer.step(*args, **kwargs)
         self.unscale_(optimizer)
-        return None if self._found else optimizer.step(*args, **kwargs)
+        return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: float | None = None) -> None:
         """Adapt the factor after a step."""
@@ -193,7 +194,7 @@ class GradScaler:
             return
         if new_scale is not None:
             self._scale = float(new_scale)
-        elif self._found:
+        elif any(self._found.values()):
             self._scale *= self.backoff_factor
             self._good = 0
         else:
@@ -201,11 +202,11 @@ class GradScaler:
             if self._good == self.growth_interval:
                 self._scale *= self.growth_factor
                 self._good = 0
-        self._found = None
+        self._found.clear()
 
     def note(self, overflowed: bool) -> None:
         """Adapt the factor after a step for which the caller has checked whether gradients overflowed."""
-        self._found = overflowed
+        self._found[0] = overflowed
         self.update()
 
     def state_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from glassgrad.doctor.deeper.experiments import Bench
 from glassgrad.doctor.deeper.taking import DeepWatch
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.library import Module, Optimizer, Tensor, alive
-from glassgrad.doctor.observers import helpers
+from glassgrad.doctor.observers.calls import helpers
 from glassgrad.doctor.observers.models.tensors import model_of, model_of_tensors
 from glassgrad.doctor.observers.outside import told_of_all
 from glassgrad.doctor.unowned import Seeker, UnownedWatch

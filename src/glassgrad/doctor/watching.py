@@ -18,6 +18,7 @@ from glassgrad.doctor.facts import Facts, Finding
 from glassgrad.doctor.graphs.kept import Kept
 from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.nans import guard_of
+from glassgrad.doctor.observers.calls import scaling
 from glassgrad.doctor.observers.connecting import check_watchable, observer_of
 from glassgrad.doctor.observers.dead_units import DeadUnits
 from glassgrad.doctor.observers.events import Sampling
@@ -216,7 +217,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             self._call("B")
             self._structure.apart.used()
             if not traced and (value := library.number(loss)) is not None:
-                self._kept.loss = value
+                self._kept.loss = value / scaling.factor()
             if loss is not None and library.is_cut(loss):
                 self.calls.detached.append((self.calls.steps, here()))
             if self._leftovers.used and (self.sampling or traced or self.calls.steps < _LEFTOVERS):
@@ -233,7 +234,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         self._call("B")
         self._structure.apart.used()
         if loss is not None:
-            self._kept.loss = loss
+            self._kept.loss = loss / scaling.factor()
         if self._leftovers.used and self.heard.steps < _LEFTOVERS:
             self._leftovers.look(False)
 
@@ -385,8 +386,6 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
         self.calls.steps += 1
         if self.calls.steps >= self._schedule.asks:
             self._look_ahead(compiled)
-
-    # --- inside ---
 
     def _call(self, letter: str) -> None:
         if self._naming:

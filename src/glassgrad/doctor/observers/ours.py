@@ -11,7 +11,7 @@ from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.graphs.tape_graph import Operands, graph_of
 from glassgrad.doctor.library import Args, Handle, Kwargs, Optimizer
-from glassgrad.doctor.observers import helpers
+from glassgrad.doctor.observers.calls import helpers, scaling
 from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.observers.programs import AGAIN, Programs
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
@@ -48,7 +48,7 @@ class OurObserver:
         if watch.quiet and type(roots) is Tensor and not (MODE.flags & _UNUSUAL or self._programs.aside):
             array = roots.array
             if type(array) is _ndarray and array.size == 1 and roots.node is not None:
-                self._loss = array.item()
+                self._loss = array.item() / scaling.factor()
                 watch.heard.backwards += 1
                 return guard is not None and guard.backward(roots)
         root = roots[0] if isinstance(roots, tuple | list) and roots else roots

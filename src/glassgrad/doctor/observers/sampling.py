@@ -12,6 +12,7 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.library import Array
+from glassgrad.doctor.observers.calls import scaling
 from glassgrad.doctor.quantities import directions, gradients, histograms, norms, parameters, updates
 from glassgrad.doctor.quantities.statistics import BINS, norm
 from glassgrad.doctor.record import Sample
@@ -181,7 +182,7 @@ def measured(named: Parameters, *, statistics: bool, counts: bool) -> dict[str, 
     held = []
     with np.errstate(all="ignore"):  # a NaN is recorded
         for at, (_, parameter) in enumerate(named):
-            g = library.gradient(parameter)
+            g = scaling.gradient(parameter)
             found = (_statistics if statistics else _sizes)(library.values(parameter), g)
             for name, value in found.items():
                 table[name][at] = value
@@ -248,7 +249,7 @@ class Sampler:
 
     def total(self) -> float:
         """Return the norm of all existing gradients as one vector; NaN without any."""
-        held = [g for _, parameter in self._named if (g := library.gradient(parameter)) is not None]
+        held = [g for _, parameter in self._named if (g := scaling.gradient(parameter)) is not None]
         with np.errstate(all="ignore"):
             return norms.total(flat_norm(g) for g in held) if held else math.nan
 
@@ -266,7 +267,7 @@ class Sampler:
         sample.values |= measured(self._named, statistics=preset.statistics, counts=preset.counts)
         if not preset.directions:
             return
-        held = [library.gradient(parameter) for _, parameter in self._named]
+        held = [scaling.gradient(parameter) for _, parameter in self._named]
         flat = [None if g is None else np.array(g, np.promote_types(g.dtype, np.float32)).reshape(-1) for g in held]
         past, self._past = self._past, _Past(sample.step, flat)
         if past is not None and past.step == sample.step - 1:

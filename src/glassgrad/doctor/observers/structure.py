@@ -15,15 +15,15 @@ from glassgrad.base import provenance
 from glassgrad.doctor import library, source_lines
 from glassgrad.doctor.graphs.graph import COMPARES, KEPT, Constant, Graph, Labels
 from glassgrad.doctor.library import Args, Array, Module, Optimizer, Tensor
-from glassgrad.doctor.observers import helpers
+from glassgrad.doctor.observers.calls import helpers, own_functions
+from glassgrad.doctor.observers.calls.loads import drawn_anew, resting
 from glassgrad.doctor.observers.copies import Copies
 from glassgrad.doctor.observers.entering import Alike, Draws, Drift, Effects, Held, Mixing, Modes, of_training
 from glassgrad.doctor.observers.entering.mixing import in_sequence_order
 from glassgrad.doctor.observers.forward_watch import Looker
-from glassgrad.doctor.observers.models import own_functions, standing
+from glassgrad.doctor.observers.models import standing
 from glassgrad.doctor.observers.models.apart import Apart
 from glassgrad.doctor.observers.models.beginnings import gains, slight
-from glassgrad.doctor.observers.models.loads import drawn_anew, resting
 from glassgrad.doctor.observers.models.reached import Reached
 from glassgrad.doctor.observers.models.resting import Resting, fixed
 from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, remade, told, where_put

@@ -12,8 +12,8 @@ from typing import Any
 
 from glassgrad.base.provenance import pytorch, resolve, user_frame
 from glassgrad.doctor.library import Module, Optimizer
-from glassgrad.doctor.observers.models import own_functions
-from glassgrad.doctor.observers.models.loads import Load, noted
+from glassgrad.doctor.observers.calls import own_functions, scaling
+from glassgrad.doctor.observers.calls.loads import Load, noted
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_")
 SWITCHES = ("N", "n")
@@ -52,6 +52,7 @@ def leave(listener: Callable[[str], None]) -> None:
         _listeners.remove(listener)
     if not _listeners:
         own_functions.leave()
+        scaling.forget()
     while _replaced and not _listeners:
         setattr(*_replaced.pop())
 
@@ -89,6 +90,7 @@ def _places() -> Iterator[tuple[Any, str, str]]:
             yield home, "seed" if "random" in name else "manual_seed", "Z"
     yield from ((mode.no_grad, name, letter) for name, letter in zip(("__enter__", "__exit__"), SWITCHES, strict=True))
     yield from ((kind, "load_state_dict", "L") for kind in _modules())
+    yield from scaling.places()
     for kind in schedules:
         yield from ((one, "step", "R") for one in (kind, *kind.__subclasses__()) if "step" in vars(one))
 
@@ -130,6 +132,9 @@ def _told(function: Callable[..., Any], letter: str) -> Callable[..., Any]:
         result = function(*args, **kwargs)
         if letter == "L":
             _loaded(args[0], result)
+            return result
+        if letter in "Xx":
+            scaling.follow(letter, args[0])
             return result
         if letter == "R":
             _scheduled(args[0])

@@ -198,7 +198,7 @@ def test_processors_without_amx_have_none_of_it(cpu: str) -> None:
 @needs_pairs
 def test_a_processor_whose_products_are_wrong_goes_without_and_says_so_once(with_amx: Emulator) -> None:
     with_amx.sign = -1
-    with pytest.warns(gg.errors.PrecisionWarning, match="AMX on this processor .* products run"):
+    with pytest.warns(gg.errors.PrecisionWarning, match="AMX on this processor .* multiplies with AVX512-BF16"):
         assert not has_tiles()
     a = gg.ones(32, 32, dtype=BF16)
     f = gg.compile(lambda a: a @ a, strict=True)

@@ -2,6 +2,7 @@
 #
 #   make demo        train the names model and sample from it
 #   make test        ruff, mypy and the test suite           make test-slow   the long tests too
+#   make test-later  tests of a few seconds each that .ci/run makes after `make test`
 #   make test-avx2   the tests as on a processor with AVX2 and without AVX-512 (tools/avx2.py)
 #   make test-oldest   the tests with the oldest versions that pyproject.toml allows    make test-newest   with the newest
 #   make test-strict   the tests in Python's development mode    make fuzz   random programs; ARGS="--minutes 60 --first 0"
@@ -16,7 +17,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-avx2 test-oldest test-newest test-strict fuzz bench mutants lint format docs release clean
+.PHONY: help demo test test-later test-slow test-avx2 test-oldest test-newest test-strict fuzz bench mutants lint format docs release clean
 SHELL := /bin/sh
 
 # The newest that runs and can make an environment: a version manager's shim may exist and still run nothing.
@@ -32,7 +33,7 @@ DOCS := .venv/.stamp-docs
 RELEASE := .venv/.stamp-release
 
 help:
-	@sed -n '3,15s/^# *//p' Makefile
+	@sed -n '3,16s/^# *//p' Makefile
 
 # A stamp holds the folder it was made in: in a moved or copied folder .venv points to the wrong place.
 ifneq ($(shell head -n 1 .venv/.stamp-run 2>/dev/null),$(shell pwd -P))
@@ -68,6 +69,9 @@ test: $(DEV) $(TORCH) lint
 
 test-slow: $(DEV) $(TORCH)
 	$(RUN) -m pytest -m "slow or not slow" --native $(ARGS)
+
+test-later: $(DEV) $(TORCH)
+	$(RUN) -m pytest -m later $(ARGS)
 
 test-avx2: $(DEV) $(TORCH)
 	$(RUN) tools/avx2.py -m pytest $(ARGS)

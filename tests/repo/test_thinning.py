@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from tests.cpu_times import summary
-from tests.thinning import LONG, NONE_OF, ONE_OF, covering, divisor, left_out
+from tests.thinning import LATER, LONG, NONE_OF, ONE_OF, covering, divisor, left_out
 
 TESTS = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize("where", [*ONE_OF, *sorted(LONG)])
+@pytest.mark.parametrize("where", [*ONE_OF, *sorted(LONG | LATER)])
 def test_what_is_named_exists(where: str) -> None:
     file, _, test = where.partition("::")
     assert f"def {test}(" in (TESTS / file).read_text(encoding="utf-8") if test else (TESTS / file).is_file()
-    assert divisor(where) > 1 or where in LONG
+    assert divisor(where) > 1 or where in LONG | LATER
+    assert where not in LONG & LATER
 
 
 @pytest.mark.parametrize("where", NONE_OF)
@@ -36,7 +37,7 @@ def test_every_op_keeps_its_first_case_and_every_third_one_after_it() -> None:
     items = [item(test, op, number) for op in ("exp", "dot") for number in range(4)]
     assert [one.nodeid.split("[")[1] for one in left_out(items)] == ["exp-1]", "exp-2]", "dot-1]", "dot-2]"]
     assert left_out([item("ops/test_other.py::test_other", "exp", number) for number in range(4)]) == []
-    long = [SimpleNamespace(nodeid=f"tests/{where}") for where in sorted(LONG)]
+    long = [SimpleNamespace(nodeid=f"tests/{where}") for where in sorted(LONG | LATER)]
     assert left_out(long) == long
 
 

@@ -105,6 +105,24 @@ def test_rows_of_all_places_in_the_order_of_time_are_told(faulty: bool) -> None:
     assert ("examples mixed" in found) == faulty
 
 
+@pytest.mark.parametrize("faulty", [True, False])
+def test_outputs_time_by_time_as_for_ctc_are_compared_along_their_second_axis(faulty: bool) -> None:
+    class Reader(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.out = nn.Conv1d(2, 8, 3, stride=2), nn.Linear(8, 4)
+            self.rnn = nn.GRU(8, 8, batch_first=faulty)
+
+        def forward(self, x: Any) -> Any:
+            hidden, _ = self.rnn(self.conv(x).permute(2, 0, 1))
+            return self.out(hidden)
+
+    model, x = Reader(), gg.randn(20, 2, 13)
+    y = gg.randint(0, 4, (20, 6))
+    found = titles(model, lambda: F.cross_entropy(model(x).reshape(-1, 4), y.t().reshape(-1)))
+    assert ("examples mixed" in found) == faulty
+
+
 def test_a_state_that_goes_on_is_no_mixture() -> None:
     class Going(nn.Module):
         def __init__(self) -> None:

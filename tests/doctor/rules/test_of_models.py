@@ -32,6 +32,34 @@ def found(rule: str, model: Any, loss_of: Callable[[], Any], steps: int = 12) ->
     return [one for one in seen.findings if one.rule == rule]
 
 
+# --- outputs with bounds ---
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("size", [3.0, 0.9])
+def test_a_recurrent_layer_at_the_end_has_bounds(kind: Any, size: float) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = kind(2, 1, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(x)[0]
+
+    model, x = Model(), gg.randn(20, 6, 2)
+    targets = size * gg.tanh(x[..., :1])
+    assert len(found("output cannot reach the targets", model, lambda: F.mse_loss(model(x), targets))) == (size > 1)
+
+
+@pytest.mark.parametrize("size", [1.0, 0.5])
+def test_the_first_of_many_large_targets_are_looked_at(size: float) -> None:
+    model, x = nn.Sequential(nn.Flatten(), nn.Linear(4096, 4096), nn.Sigmoid()), gg.rand(24, 64, 64) - 0.5 * size
+    targets = x.reshape(24, 4096)
+    seen = found("output cannot reach the targets", model, lambda: F.mse_loss(model(x), targets), steps=2)
+    assert len(seen) == 1
+    assert f"{-0.5 * size:.3g}" in seen[0].what
+
+
 # --- frozen layers in training mode ---
 
 

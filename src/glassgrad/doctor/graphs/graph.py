@@ -230,16 +230,23 @@ def constant_of(name: str, operands: tuple[Any, ...], parents: tuple[int, ...]) 
     if name not in WITH_CONSTANT or len(places) != 1 or len(operands) <= places[0]:
         return None
     array = operands[places[0]]
-    if not isinstance(array, np.ndarray) or not 0 < array.size <= _MOST_NUMBERS or array.dtype.kind not in "fiub":
+    if not isinstance(array, np.ndarray) or not array.size or array.dtype.kind not in "fiub":
         return None
+    shape, output = array.shape, operands[1 - places[0]]
+    if array.size > _MOST_NUMBERS:  # the first examples stand for all
+        first = slice(_MOST_NUMBERS * len(array) // array.size if array.ndim > 1 else _MOST_NUMBERS)
+        array = array[first]
+        output = output[first] if _is_array(output) and output.shape == shape else None
+        if not array.size:
+            return None
     finite = np.isfinite(array)
     numbers = array if finite.all() else array[finite]
     if not numbers.size:
-        return Constant(array.shape, math.nan, math.nan, math.nan, math.nan, array.size)
+        return Constant(shape, math.nan, math.nan, math.nan, math.nan, array.size)
     numbers = numbers.astype(np.float64)
     sums = array.sum(1) if array.ndim == 2 and array.shape[1] > 1 else np.full(1, math.nan)
     return Constant(
-        array.shape,
+        shape,
         float(numbers.min()),
         float(numbers.max()),
         float(numbers.mean()),
@@ -248,7 +255,7 @@ def constant_of(name: str, operands: tuple[Any, ...], parents: tuple[int, ...]) 
         bool((numbers == np.round(numbers)).all()),
         (float(sums.min()), float(sums.max())),
         array[:KEPT].copy() if array.ndim else None,
-        _fit(name, operands[1 - places[0]], array),
+        _fit(name, output, array),
     )
 
 

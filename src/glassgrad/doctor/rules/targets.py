@@ -16,7 +16,10 @@ from glassgrad.doctor.run import Run
 
 _ERRORS = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
 _BINARY = words("binary_cross_entropy binary_cross_entropy_with_logits")
-_BOUNDS = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "softmax": (0.0, 1.0)}
+_BOUNDS = {
+    **dict.fromkeys(words("sigmoid softmax"), (0.0, 1.0)),
+    **dict.fromkeys(words("tanh lstm gru rnn_tanh"), (-1.0, 1.0)),
+}
 LOGS = words("log_softmax logsigmoid log_sigmoid log")
 _NORMS = words("batch_norm layer_norm instance_norm group_norm normalize")
 _ENTROPIES = words("CrossEntropyLoss NLLLoss cross_entropy nll_loss")

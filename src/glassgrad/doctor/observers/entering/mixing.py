@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Mixing:
         known = entering is not None and entering.ndim > 1 and entering.size <= _LARGEST
         if known and entering is not None and alike and self.mixed is None:
             rows, places = entering.shape[:2]
-            self._wanted = rows >= _FEWEST and rows != places and examples in {rows, rows * places}
+            self._wanted = rows >= _FEWEST and rows != places and examples % rows == 0 < examples
 
     @property
     def asks(self) -> bool:
@@ -64,10 +65,17 @@ class Mixing:
         if draws and not _equal(before, once(entering)):
             return  # a state that goes on from call to call
         rows, places = entering.shape[:2]
-        if len(before) == rows:
+        if before.ndim > 2 and before.shape[1] == rows and len(before) not in {rows, places}:
+            self.mixed = _mixes(entering, _turned(before), lambda given: _turned(once(given)), 0, draws)
+        elif len(before) == rows:
             self.mixed = _mixes(entering, before, once, 0, draws)
         elif len(before) == rows * places:  # the examples may be the first axis of the inputs, or the second
             self.mixed = all(_mixes(entering, before, once, axis, draws) for axis in (0, 1))
+
+
+def _turned(outputs: Any) -> Any:
+    """Return outputs that a model gives time by time, as for CTC, with the examples first."""
+    return None if outputs is None else np.moveaxis(outputs, 1, 0)
 
 
 def _equal(one: Array, other: Array | None) -> bool:

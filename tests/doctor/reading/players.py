@@ -104,6 +104,27 @@ for at, (s, a, r, s2) in enumerate(batches):
         (("    done = at % 100 == 0\n", "    if at % 100 == 0:\n        target_q.load_state_dict(q.state_dict())\n"),),
     ),
     Case(
+        "copy never updated",
+        """
+def hard_update(into, source):
+    into.load_state_dict(source.state_dict())
+
+q, slow, slower = nn.Linear(4, 2), nn.Linear(4, 2), nn.Linear(4, 2)
+slow.load_state_dict(q.state_dict())
+for at in range(1000):
+    if at % 100 == 0:
+        slow.load_state_dict(slow.state_dict())  #!
+        hard_update(slower, slower)  #!
+    for old, new in zip(slow.parameters(), slow.parameters()):  #!
+        old.data.copy_(0.99 * old.data + 0.01 * new.data)
+""",
+        (
+            ("slow.load_state_dict(slow.state_dict())", "slow.load_state_dict(q.state_dict())"),
+            ("hard_update(slower, slower)", "hard_update(slower, slow)"),
+            ("zip(slow.parameters(), slow.parameters())", "zip(slow.parameters(), q.parameters())"),
+        ),
+    ),
+    Case(
         "both examples judged alike",
         _GAN.format("ones", "ones").replace("(fake.detach()), ones)", "(fake.detach()), ones)  #!"),
         (("(fake.detach()), ones)", "(fake.detach()), zeros)"),),

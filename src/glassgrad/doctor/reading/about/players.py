@@ -95,7 +95,35 @@ def _turned_outside(program: Program, loop: ast.For) -> bool:
 
 @reads("copy never updated")
 def _never_copied(program: Program) -> Iterator[Spot]:
-    """Find a target network of a value model that nothing ever updates."""
+    """Find a target network of a value model that nothing ever updates, and models that get their own weights."""
+    for call in program.calls:
+        name = _from_itself(program, call)
+        if name:
+            what = f"{shown(call)} copies the weights of {name} into {name} itself, which changes nothing"
+            yield spot(call, what=what, name=name)
+    yield from _left_alone(program)
+
+
+def _from_itself(program: Program, call: ast.Call) -> str:
+    """Return the model of `m.load_state_dict(m.state_dict())`, or of a copy from one to the other that are the same."""
+    given = [ast.unparse(one) for one in call.args[:2]]
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if function == "load_state_dict" and isinstance(call.func, ast.Attribute) and given:
+        name = ast.unparse(call.func.value)
+        return name if given[0] == f"{name}.state_dict()" else ""
+    if len(call.args) < 2 or given[0] != given[1]:
+        return ""
+    if function == "zip" and len(call.args) == 2:
+        copies = isinstance(loop := program.parents.get(call), ast.For) and re.search(r"\.copy_\(", ast.unparse(loop))
+        model = re.fullmatch(r"([\w.]+)\.parameters\(\)", given[0])
+        return model[1] if model and copies else ""
+    inner = flow(program).callee(call)
+    moves = inner is not None and re.search(r"\.load_state_dict\(|\.copy_\(", ast.unparse(inner.function))
+    return given[0] if moves and modules(program, call.args[0]) is not None else ""
+
+
+def _left_alone(program: Program) -> Iterator[Spot]:
+    """Yield the target networks that the script never changes."""
     if not any(_GAMMA.search(getattr(node, "id", getattr(node, "attr", ""))) for node in program.nodes):
         return
     for node in program.nodes:
@@ -109,7 +137,8 @@ def _never_copied(program: Program) -> Iterator[Spot]:
         calls = [one for one in uses if _is_called(program, one)]
         updates = [one for one in uses if not _is_harmless(program, one, node)]
         if calls and not updates:
-            yield spot(node, program.statement(calls[0]), name=name, text=shown(node))
+            what = f"{name}, made by {shown(node)}, computes targets, but nothing ever copies newer weights into it"
+            yield spot(node, program.statement(calls[0]), what=what, name=name)
 
 
 def _names(node: ast.AST, name: str) -> bool:

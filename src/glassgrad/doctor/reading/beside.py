@@ -37,6 +37,7 @@ _OTHERS = {
     "average pushed away": "the difference is taken",
     "entropy with the wrong sign": "the term is computed",
     "penalty subtracted": "the term is computed",
+    "gradient cut in the loss": "the term is computed",
     "sign of the loss turned": "the term is computed",
     "pairs shuffled apart": "the other order is drawn",
     "weight instead of pos_weight": "the ratio is computed",

@@ -183,6 +183,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "vanishing gradient": (*_LOSS, "gradients mostly noise"),
     "dead units": (*_LOSS, "no gradient", "vanishing gradient"),
     "no gradient": _LOSS,
+    "frozen layers": ("loss does not fall", "learns less than a probe", "examples not learnt", "underfitting"),
 }
 """For each cause, the findings that it explains if both occur and the cause stands above them."""
 

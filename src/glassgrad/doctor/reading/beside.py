@@ -160,7 +160,9 @@ def _merged(found: Sequence[Finding], rest: Sequence[Finding]) -> list[Finding]:
         if len(same) == 1 and sum(other.rule == one.rule for other in merged) == 1:
             (other,) = same
             text = other.what.replace(_READ, f"{_READ} at {other.where}", 1)
-            severity = min(one.severity, other.severity, key=SEVERITIES.index) if one.severity == "info" else one.severity
+            severity = (
+                min(one.severity, other.severity, key=SEVERITIES.index) if one.severity == "info" else one.severity
+            )
             what, remedy = f"{one.what}; {text}", other.remedy or one.remedy
             merged[at] = replace(one, what=what, where=other.where, remedy=remedy, severity=severity)
             left.remove(other)

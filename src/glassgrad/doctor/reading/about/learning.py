@@ -52,9 +52,9 @@ def cut_terms(program: Program) -> Iterator[Spot]:
 
 def _blamed(program: Program, term: Term, node: ast.expr | ast.stmt, event: Event) -> Spot:
     """Return the place that cuts a term off: an op, or what is computed of the results of a block without gradients."""
-    also, why = [event.node, *_statements(program, term)], "is a number"
+    also: list[ast.expr | ast.stmt] = [event.node, *_statements(program, term)]
     if not _is_block(program, node):
-        return spot(node, *also, text=shown(node), why=why)
+        return spot(node, *also, text=shown(node), why="is a number")
     call = next(one.node for one in term.factors if isinstance(one.node, ast.Call) and loss(program, one.node))
     why = f"has no gradient, since {shown(node)} switches it off"
     place = known.input if (known := loss(program, call)) is not None else call

@@ -10,6 +10,7 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, called, made
 from glassgrad.doctor.reading.program import LOOPS, Program
 
+_TRANSFORMS = frozenset({"__call__", "__getitem__", "forward"})
 _SCALED = frozenset({"held-out inputs of another scale"})
 
 
@@ -114,7 +115,9 @@ def changed(asked: Asked) -> Iterator[Origin]:
     for node in program.nodes:
         if isinstance(node, ast.Assign | ast.AugAssign | ast.Call):
             name = _renewed(program, node)
+            function = program.function(node)
             looped = any(isinstance(one, LOOPS) for one in program.outward(node))
+            looped &= function is None or function.name not in _TRANSFORMS  # which get another example each time
             if looped and name is not None and (program.scope(name), name.id) in held:
                 yield Origin("the inputs are changed", node.lineno)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.origins.asked import Asked, Origin
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
+from glassgrad.doctor.reading.rule import Node
 
 _KEEPING = re.compile(r"^(append|appendleft|push|add|store|remember|put|insert|extend|save|record|memorize)")
 _COPYING = re.compile(r"copy|clone|array\(|tensor\(|list\(|tuple\(|\[:\]|stack\(|concat")
@@ -17,10 +18,10 @@ _FRESH = frozenset({"reset_", "requires_grad_", "retain_grad_"})
 def copies(asked: Asked) -> Iterator[Origin]:
     """Yield the line that gives or keeps an array or a list itself which the script changes later, and that change."""
     program = asked.program
-    for name, change in _changes(program):
-        kept = _kept(program, name, change)
+    for held, change in _changes(program):
+        kept = _kept(program, held, change)
         if kept is not None:
-            yield Origin(f"{ast.unparse(name)} is kept itself", kept.lineno)
+            yield Origin(f"{ast.unparse(held)} is kept itself", kept.lineno)
             yield Origin("it is changed", change.lineno)
             return
     for owner, name, change in _of_objects(program):
@@ -35,15 +36,15 @@ def copies(asked: Asked) -> Iterator[Origin]:
             return
 
 
-def _changes(program: Program) -> Iterator[tuple[ast.expr, ast.AST]]:
+def _changes(program: Program) -> Iterator[tuple[ast.expr, Node]]:
     """Yield the variables and attributes that a statement changes in place, with the statement."""
-    for node in program.nodes:
+    for node in (one for one in program.nodes if isinstance(one, ast.expr | ast.stmt)):
         for target in _written(node):
             if isinstance(target, ast.Name) or _of_self(target):
                 yield target, node
 
 
-def _written(node: ast.AST) -> Iterator[ast.expr]:
+def _written(node: Node) -> Iterator[ast.expr]:
     """Yield what a node writes into, or empties: `x[...] = y`, `x[...] += y`, `x.clear()`, `x.fill_(0)`, `del x[:]`."""
     if isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
         targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
@@ -59,15 +60,16 @@ def _of_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-def _kept(program: Program, name: ast.expr, change: ast.AST) -> ast.Call | None:
+def _kept(program: Program, name: ast.expr, change: Node) -> ast.Call | None:
     """Return the call that puts a changed variable itself into a list or a memory."""
     text, owner = ast.unparse(name), program.owner(change)
     for call in program.calls:
         function = getattr(call.func, "attr", "")
         mine = program.owner(call) is owner if _of_self(name) else program.scope(call) is program.scope(change)
-        if mine and _KEEPING.match(function) and text != ast.unparse(call.func).rpartition(".")[0]:
-            if any(ast.unparse(one) == text for one in _parts(call)) and not _anew(program, name, call):
-                return call
+        keeps = mine and _KEEPING.match(function) and text != ast.unparse(call.func).rpartition(".")[0]
+        itself = keeps and any(ast.unparse(one) == text for one in _parts(call))
+        if itself and not _anew(program, name, call):
+            return call
     return None
 
 
@@ -94,11 +96,11 @@ def _anew(program: Program, name: ast.expr, call: ast.Call) -> bool:
 # --- objects that give their own arrays ---
 
 
-def _of_objects(program: Program) -> Iterator[tuple[Class, str, ast.AST]]:
+def _of_objects(program: Program) -> Iterator[tuple[Class, str, Node]]:
     """Yield the attributes that the methods of a class change in place, and only `__init__` makes."""
     for owner in program.classes.values():
         for method in owner.methods.values():
-            for node in ast.walk(method):
+            for node in (one for one in ast.walk(method) if isinstance(one, ast.expr | ast.stmt)):
                 for target in _written(node):
                     if _of_self(target) and isinstance(target, ast.Attribute) and method.name != "__init__":
                         made = [program.function(one.statement) for one in program.attribute(owner, target.attr)]
@@ -120,17 +122,14 @@ def _stored(program: Program, owner: Class, given: ast.expr) -> ast.Call | None:
     """Return the call outside of a class that keeps, without a copy, what a method of it gives."""
     methods = {one.name for one in owner.methods.values()}
     results = [node for node in program.nodes if isinstance(node, ast.Assign) and _calls(node.value, methods)]
-    names = {one.id for node in results for target in node.targets for one in ast.walk(target) if _is_set(one)}
+    parts = [one for node in results for target in node.targets for one in ast.walk(target)]
+    names = {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     for call in program.calls:
         held = [one.id for one in _parts(call) if isinstance(one, ast.Name)]
-        if _KEEPING.match(getattr(call.func, "attr", "")) and names & set(held) and program.owner(call) is not owner:
-            if not _COPYING.search(ast.unparse(call)):
-                return call
+        keeps = _KEEPING.match(getattr(call.func, "attr", "")) and names & set(held)
+        if keeps and program.owner(call) is not owner and not _COPYING.search(ast.unparse(call)):
+            return call
     return None
-
-
-def _is_set(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _calls(node: ast.expr, methods: set[str]) -> bool:

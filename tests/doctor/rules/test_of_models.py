@@ -157,7 +157,7 @@ class Reader(nn.Module):
         self.embed, self.rnn, self.out = nn.Embedding(12, 8), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 2)
         self.at_end = at_end
 
-    def forward(self, ids: Any, lengths: Any) -> Any:
+    def forward(self, ids: gg.Tensor, lengths: gg.Tensor) -> gg.Tensor:
         states, _ = self.rnn(self.embed(ids))
         return self.out(states[gg.arange(len(ids)), lengths - 1] if self.at_end else states[:, -1])
 

@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from glassgrad.doctor.reading.actors import setting
-from glassgrad.doctor.reading.program import Loop, Program, argument, constant
+from glassgrad.doctor.reading.program import Loop, Program, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.values import DRAWING, NORMS, library_name
+from glassgrad.doctor.reading.values import DRAWING, NORMS, drops
 
 _OVER = frozenset({"modules", "children", "named_modules", "named_children"})
 
@@ -25,9 +24,7 @@ class _Rest:
 
 def moded(program: Program) -> frozenset[str]:
     """Return the layers that behave otherwise in training, without dropout if all of the script drops nothing."""
-    calls = [call for call in program.calls if library_name(program, call) in DRAWING]
-    none = all(setting(program, argument(call, "p", 0)) == 0 for call in calls)
-    return NORMS if none else NORMS | DRAWING
+    return NORMS | DRAWING if drops(program) else NORMS
 
 
 def undone(program: Program) -> Iterator[Spot]:

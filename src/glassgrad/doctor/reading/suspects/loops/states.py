@@ -23,7 +23,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     schedules,
 )
 from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
-from glassgrad.doctor.reading.values import layer
+from glassgrad.doctor.reading.values import drops, layer
 
 _HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}
 _HEADS |= dict.fromkeys(("vgg", "alexnet", "densenet", "mobilenet", "efficientnet", "squeezenet"), "classifier")
@@ -74,7 +74,8 @@ def _awake(program: Program) -> Iterator[Spot]:
     words = source(program)
     if re.search(r"\.eval\(|train\(False\)|\.train\(\w|mode=False", words) or not has_call(program.tree, "backward"):
         return
-    if not re.search(r"[dD]ropout|BatchNorm|batch_norm", words):
+    draws = re.search(r"[dD]ropout", words) and drops(program)
+    if not draws and not re.search(r"BatchNorm|batch_norm", words):
         return
     for block in program.nodes:
         marks = block.items if isinstance(block, ast.With) else []

@@ -130,7 +130,7 @@ class Attention(nn.Module):
         net(
             "        self.a = nn.Linear(4, 4)\n", "        h = self.a(x)\n        return torch.tensor(h.tolist())  #!\n"
         ),
-        (("torch.tensor(h.tolist())", "torch.tensor(x.tolist())"),),
+        (("torch.tensor(h.tolist())", "h + torch.tensor(x.tolist())"),),
     ),
     Case(
         "gradient cut in the loss",

@@ -35,8 +35,8 @@ def _overwritten(program: Program) -> Iterator[Spot]:
         target = _changed(program, node)
         if target is None or not isinstance(node, ast.expr | ast.stmt):
             continue
-        held = _stored(program, target)
-        if held is not None and _is_array(program, target, node, held):
+        held, tensor = _stored(program, target)
+        if held is not None and (tensor or _is_array(program, target, node, held)):
             yield spot(
                 node, program.statement(held), text=shown(node), held=shown(held), remedy=f"{shown(held)}.copy()"
             )
@@ -82,8 +82,8 @@ def _is_random(program: Program, node: ast.expr, depth: int) -> bool:
     return False
 
 
-def _stored(program: Program, target: ast.expr) -> ast.Subscript | None:
-    """Return `self.images[index]` of a `__getitem__` whose memory a value shares."""
+def _stored(program: Program, target: ast.expr) -> tuple[ast.Subscript | None, bool]:
+    """Return `self.images[index]` of a `__getitem__` whose memory a value shares, and whether it becomes a tensor."""
     waiting: list[Value] = [Value(target)]
     seen: set[Value] = set()
     while waiting and len(seen) < _MOST:
@@ -92,9 +92,10 @@ def _stored(program: Program, target: ast.expr) -> ast.Subscript | None:
             continue
         seen.add(value)
         if isinstance(value.node, ast.Subscript) and _is_stored(program, value.node, bool(value.path)):
-            return value.node
+            made = (one.node for one in seen if isinstance(one.node, ast.Call))
+            return value.node, any(_is_tensor(program, one) for one in made)
         waiting += [one for one in _sharing(program, value) if not _is_operand(program, one.node)]
-    return None
+    return None, False
 
 
 def _is_operand(program: Program, node: ast.expr) -> bool:

@@ -86,7 +86,9 @@ def _is_computed(program: Program, term: Term) -> bool:
 
 
 def _statements(program: Program, term: Term) -> list[ast.stmt]:
-    return [program.statement(one.node) for one in term.factors]
+    """Return the statements of the factors of a term, those that compute something first."""
+    factors = sorted(term.factors, key=lambda one: not isinstance(one.node, ast.Call))
+    return [program.statement(one.node) for one in factors]
 
 
 def cut_layers(program: Program) -> Iterator[Spot]:

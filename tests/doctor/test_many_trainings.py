@@ -1,0 +1,52 @@
+"""A script with hundreds of trainings: the first of each kind are watched, and nothing of the others is held."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from glassgrad.doctor.script import run_script
+from glassgrad.engine.mode import MODE
+
+LIBRARIES = [
+    "glassgrad",
+    pytest.param(
+        "torch",
+        marks=pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the script imports torch"),
+    ),
+]
+FOLDS = """
+import {library} as lib
+from {library} import nn
+lib.manual_seed(0)
+x = lib.randn(24, 3)
+y = lib.randn(24, 1)
+def made(model):
+    return lib.optim.SGD(model.parameters(), lr=0.01)
+first, second = nn.Linear(3, 1), nn.Linear(3, 1)
+both = made(first), made(second)
+for fold in range(40):
+    model = nn.Linear(3, 1)
+    optimizer = lib.optim.Adam(model.parameters(), lr=0.01)
+    for step in range(3):
+        for each in (*both, optimizer):
+            each.zero_grad()
+        ((model(x) - y) ** 2).mean().backward()
+        (((first(x) - y) ** 2).mean() + ((second(x) - y) ** 2).mean()).backward()
+        for each in (*both, optimizer):
+            each.step()
+"""
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_trainings_made_at_one_line_are_watched_a_few_times(library: str, tmp_path: Path) -> None:
+    path = tmp_path / "folds.py"
+    path.write_text(FOLDS.format(library=library), encoding="utf-8")
+    witness = MODE.witness
+    watched, ended = run_script(path)
+    assert ended
+    assert [one.steps for one in watched] == [120, 120, 3, 3, 3, 3]
+    assert [one.made.rpartition(":")[2] for one in watched[2:]] == ["13"] * 4
+    assert MODE.witness is witness

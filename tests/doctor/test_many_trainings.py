@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from glassgrad.doctor import watch
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reports.script_wording import lines
 from glassgrad.doctor.script import Watched, run_script
@@ -63,3 +64,19 @@ def test_alike_trainings_with_findings_of_their_own_are_shown() -> None:
     told = "\n".join(lines([plain, found, plain, found], [None] * 4, ()))
     assert told.count("\nLinear, optimizer made at a.py:3") == 2
     assert "2 more watched of Linear, optimizer made at a.py:3: no other finding" in told
+
+
+def test_a_step_of_another_optimizer_is_no_op_of_the_loss() -> None:
+    torch = pytest.importorskip("torch", reason="our steps are no ops")
+    maker, critic = torch.nn.Linear(4, 3), torch.nn.Linear(3, 1)
+    optimizers = [torch.optim.Adam(one.parameters(), lr=0.01) for one in (maker, critic)]
+    with watch(maker, optimizers[0], report=False) as seen:
+        for _ in range(4):
+            for optimizer, sign in zip(reversed(optimizers), (1, -1), strict=True):
+                optimizer.zero_grad()
+                (sign * critic(maker(torch.ones(5, 4)))).mean().backward()
+                optimizer.step()
+    graph = seen.run.graph
+    assert graph is not None
+    assert [op.name for op in graph.ops] == ["linear", "linear", "multiply", "mean"]
+    assert [op.name for _, op in graph.of_loss()] == ["multiply", "mean"]

@@ -74,7 +74,8 @@ def _awake(program: Program) -> Iterator[Spot]:
     words = source(program)
     if re.search(r"\.eval\(|train\(False\)|\.train\(\w|mode=False", words) or not has_call(program.tree, "backward"):
         return
-    if not re.search(r"[dD]ropout|BatchNorm|batch_norm", words):
+    resting = re.sub(r"dropout=0(\.0)?\b|[dD]ropout\(0(\.0)?\)", "", words)
+    if not re.search(r"[dD]ropout|BatchNorm|batch_norm", resting):
         return
     for block in program.nodes:
         marks = block.items if isinstance(block, ast.With) else []

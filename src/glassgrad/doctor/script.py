@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 from glassgrad.base import provenance
@@ -24,6 +24,9 @@ from glassgrad.doctor.observers.outside import told_of_all
 from glassgrad.doctor.unowned import Seeker, UnownedWatch
 from glassgrad.doctor.watching import Watch
 from glassgrad.errors.tracebacks import shortened, wanted
+
+_ALIKE = 4
+"""The number of trainings that are watched of those whose optimizers one call makes."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,7 @@ def run_script(
     Exceptions are printed as by Python. With `nan` the step that makes a NaN raises one. With `deeper` batches are
     kept for experiments.
     """
-    watches: list[Watch] = []
-    kind = DeepWatch if deeper else Watch
+    watches = _Watches(DeepWatch if deeper else Watch, preset, nan)
     before = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(Path(path).resolve().parent)
@@ -69,7 +71,7 @@ def run_script(
             _heard_of_helpers(),
             told_of_all() as told,
             _told_of_loops(watches, preset) as seeker,
-            _told_of_optimizers(lambda optimizer: _begin(told, optimizer, watches, kind, preset, nan), seeker),
+            _told_of_optimizers(lambda optimizer: watches.begin(told, optimizer), seeker),
         ):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
@@ -78,13 +80,12 @@ def run_script(
         ended = False
         error.__traceback__ = _own(error)
         traceback.print_exception(error.with_traceback(shortened(error) if wanted() else error.__traceback__))
-        for watch in watches:
+        for watch in watches.all:
             watch.calls.failure = f"{type(error).__name__}: {str(error).strip()}"
     finally:
-        for watch in reversed(watches):
-            watch.__exit__(None, None, None)
+        watches.end()
         sys.argv, sys.path[:] = before
-    return [_watched(one) for one in watches], ended
+    return [_watched(one) for one in watches.all], ended
 
 
 def _watched(one: Watch) -> Watched:
@@ -114,30 +115,54 @@ def _own(error: Exception) -> TracebackType | None:
     return frames
 
 
-def _begin(
-    told: Callable[[Optimizer], None],
-    optimizer: Optimizer,
-    watches: list[Watch],
-    kind: type[Watch],
-    preset: str,
-    nan: bool,
-) -> None:
-    """Watch the model of an optimizer, unless it is watched already."""
-    told(optimizer)
-    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    model = _owner(held) or model_of(optimizer, provenance.user_frame())
-    known = next((watch for watch in watches if watch.model is model), None)
-    if known is not None:
-        known.heard.followed |= known.calls.steps > 0
-    if model is None or known is not None:
-        return
-    watch = kind(model, optimizer, preset=preset, report=False, nan=nan)
-    watch.__enter__()
-    watches.append(watch)
+class _Watches:
+    """The watches of a script's trainings.
+
+    A line that makes one optimizer after another, as for each fold or each task, has its first `_ALIKE` trainings
+    watched. Each of them ends when the next one begins.
+
+    Attributes:
+        all: the watches in the order in which they began.
+    """
+
+    def __init__(self, kind: type[Watch], preset: str, nan: bool) -> None:
+        self.all: list[Watch] = []
+        self._open: list[Watch] = []
+        self._kind, self._preset, self._nan = kind, preset, nan
+        self._made: dict[tuple[CodeType, int], list[Watch]] = {}
+
+    def begin(self, told: Callable[[Optimizer], None], optimizer: Optimizer) -> None:
+        """Watch the model of an optimizer, unless it is watched already."""
+        told(optimizer)
+        frame = provenance.user_frame()
+        alike = self._made.setdefault((frame.f_code, frame.f_lasti), [])
+        if self._open and self._open[-1] in alike and self._open[-1].calls.steps:
+            self._open.pop().__exit__(None, None, None)
+        if len(alike) >= _ALIKE:
+            return
+        held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        model = _owner(held) or model_of(optimizer, frame)
+        known = next((watch for watch in self.all if watch.model is model), None)
+        if known is not None:
+            known.heard.followed |= known.calls.steps > 0
+        elif model is not None:
+            alike.append(self.add(self._kind(model, optimizer, preset=self._preset, report=False, nan=self._nan)))
+
+    def add(self, watch: Watch) -> Watch:
+        """Begin a watch."""
+        watch.__enter__()
+        self.all.append(watch)
+        self._open.append(watch)
+        return watch
+
+    def end(self) -> None:
+        """End all watches, the youngest first: each puts back what it found."""
+        while self._open:
+            self._open.pop().__exit__(None, None, None)
 
 
 @contextmanager
-def _told_of_loops(watches: list[Watch], preset: str) -> Iterator[Seeker]:
+def _told_of_loops(watches: _Watches, preset: str) -> Iterator[Seeker]:
     """Watch a loop that changes its tensors itself, if the script makes no optimizer."""
     from glassgrad.engine.mode import MODE
 
@@ -146,11 +171,9 @@ def _told_of_loops(watches: list[Watch], preset: str) -> Iterator[Seeker]:
         model = _owner({id(one) for one in tensors}) or model_of_tensors(tensors, frame)
         seeker.rest()
         if model is not None:
-            watch = UnownedWatch(model, preset=preset, report=False)
-            watch.__enter__()
-            watches.append(watch)
+            watches.add(UnownedWatch(model, preset=preset, report=False))
 
-    seeker = Seeker(found, lambda: bool(watches))
+    seeker = Seeker(found, lambda: bool(watches.all))
     if MODE.witness is None:
         MODE.witness = seeker
     try:

@@ -127,6 +127,17 @@ loss = ((prediction - y) ** 2).mean()  #!
 """,
         (("x[:, 0]", "x[:, :1]"),),
     ),
+    Case(
+        "broadcast in the loss",
+        """
+phase = 0.5 + torch.rand(9)
+x = torch.randn(9, 1)
+y = phase * torch.sin(x.sum(1))
+model = nn.Linear(1, 1)
+loss = F.mse_loss(model(x), y)  #!
+""",
+        (("torch.rand(9)", "torch.rand(1)"), ("x.sum(1)", "x + shift")),
+    ),
     Case("softmax without a dimension", "p = F.softmax(scores)  #!\n", (("(scores)", "(scores, dim=-1)"),)),
     Case(
         "softmax without a dimension",

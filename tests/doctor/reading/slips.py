@@ -227,6 +227,19 @@ model.load_state_dict(best)
     ),
     Case(
         "weights kept by reference",
+        """
+class Stopper:
+    def look(self, score, model):
+        if score < self.least:
+            self.weights = model.state_dict()  #!
+def fit(model, stopper):
+    stopper.look(train(model), model)
+    model.load_state_dict(stopper.weights)
+""",
+        (("model.state_dict()", "copy.deepcopy(model.state_dict())"),),
+    ),
+    Case(
+        "weights kept by reference",
         _TRAINED
         + """
 for epoch in range(9):

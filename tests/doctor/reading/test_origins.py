@@ -40,7 +40,48 @@ def told(title: str, text: str, what: str = "") -> tuple[Finding, set[int]]:
     return found, marked | {use}
 
 
+MODEL = """
+class Writer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = {made}
+        self.masked = nn.MultiheadAttention(8, 2)
+    def forward(self, x, mask):
+        x = {called}
+        return self.masked(x, x, x, attn_mask=mask)
+model = Writer()
+loss = F.cross_entropy(model(x, future), y)  #?
+"""
+BLOCK = """
+class Block(nn.Module):
+    def forward(self, x, mask=None):
+        return x if mask is None else x + mask
+"""
 CASES = {
+    "an encoder without a mask": (
+        "targets seen by the model",
+        MODEL.format(made="nn.TransformerEncoder(layer, 2)", called="self.block(x)  #!"),
+    ),
+    "a block of the script that is given no mask": (
+        "targets seen by the model",
+        BLOCK + MODEL.format(made="Block()", called="self.block(x)  #!"),
+    ),
+    "a block with a mask beside attention without one": (
+        "targets seen by the model",
+        BLOCK + MODEL.format(made="Block()", called="F.scaled_dot_product_attention(self.block(x, mask), x, x)  #!"),
+    ),
+    "a layer that reads backwards": (
+        "targets seen by the model",
+        MODEL.format(made="nn.GRU(8, 8, bidirectional=True)  #!", called="self.block(x)[0]"),
+    ),
+    "times before examples": (
+        "examples mixed",
+        MODEL.format(made="nn.GRU(8, 8, batch_first=True)  #!", called="self.block(x.permute(2, 0, 1))[0]"),
+    ),
+    "examples before times": (
+        "examples mixed",
+        MODEL.format(made="nn.GRU(8, 8, batch_first=True)", called="self.block(x.permute(0, 2, 1))[0]"),
+    ),
     "targets from a function, through casts": (
         "labels alike",
         """

@@ -204,6 +204,17 @@ def test_a_minus_before_the_advantage_counts(loss_of: Callable[[Any, Any], Any],
 # --- jumps of the loss ---
 
 
+@pytest.mark.parametrize("scored", [True, False])
+def test_the_score_of_a_critic_may_jump(scored: bool) -> None:
+    model, critic, x, step = nn.Linear(4, 3), nn.Linear(3, 1), gg.rand(64, 4), iter(range(120))
+
+    def loss() -> Any:
+        score = critic(model(x)) + (25.0 if next(step) % 25 > 20 else 1.0)
+        return score.mean() if scored else score.square().mean()
+
+    assert ("loss spikes" in rules(found(model, loss, steps=120))) != scored
+
+
 @pytest.mark.parametrize(("length", "told"), [(1, False), (3, True)])
 def test_a_jump_that_is_over_at_once_is_one_of_the_sample(length: int, told: bool) -> None:
     """What a step has done to the weights is felt in the next steps too."""

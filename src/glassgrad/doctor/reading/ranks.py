@@ -294,12 +294,25 @@ def has_row(program: Program, node: ast.expr) -> bool:
 
     If one of these terms is a column, the sum has as many columns as rows.
     """
-    if rank(program, node) == 1:
+    if rank(program, node) == 1 and not _is_single(program, node):
         return True
     for one in flow(program).ends(node):
         if isinstance(one.node, ast.BinOp) and isinstance(one.node.op, ast.Add | ast.Sub | ast.Mult):
-            sides = [rank(program, side) for side in (one.node.left, one.node.right)]
+            sides = [
+                0 if _is_single(program, side) else rank(program, side) for side in (one.node.left, one.node.right)
+            ]
             inner = [has_row(program, side) for side in (one.node.left, one.node.right) if isinstance(side, ast.BinOp)]
             if (1 in sides or any(inner)) and 2 not in sides:
                 return True
     return False
+
+
+def _is_single(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is computed from arrays of one element alone, such as `2 * torch.rand(1)`."""
+    calls = [
+        call
+        for one in flow(program).ends(node)
+        for call in ast.walk(one.node)
+        if isinstance(call, ast.Call) and last(program.names.full(call.func)) in _MADE
+    ]
+    return bool(calls) and all([constant(size) for size in one.args] == [1] for one in calls)

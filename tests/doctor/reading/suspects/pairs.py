@@ -109,4 +109,28 @@ names = sorted(os.listdir(folder))  #!
 """,
         (("sorted(os.listdir(folder))", "sorted(os.listdir(folder), key=lambda name: int(name[:-4]))"),),
     ),
+    Case(
+        "image transformed without its mask",
+        """
+change = Compose([HorizontalFlip(), RandomBrightness()])
+class Scans:
+    def __getitem__(self, i):
+        image, mask = self.images[i], self.masks[i]
+        image = change(image=image)["image"]  #!
+        return image, mask
+""",
+        (
+            ('image = change(image=image)["image"]', "moved = change(image=image, mask=mask)"),
+            ("return image, mask", 'return moved["image"], moved["mask"]'),
+        ),
+    ),
+    Case(
+        "points mirrored without an exchange",
+        """
+def flipped(image, landmarks):
+    landmarks[:, 0] = image.shape[1] - 1 - landmarks[:, 0]  #!
+    return image[:, ::-1], landmarks
+""",
+        (("    return image[:, ::-1]", "    landmarks = landmarks[PARTNER]\n    return image[:, ::-1]"),),
+    ),
 )

@@ -121,6 +121,19 @@ for step in range(1000):
         (("memory.push(state, action, reward, next_state, done)", "state = next_state"),),
     ),
     Case(
+        "reward stored before its step",
+        """
+while not done:
+    action = policy(state)
+    memory.store(state, action, reward)  #!
+    state, reward, done, info = env.step(action)
+""",
+        (
+            ("    memory.store(state, action, reward)\n", ""),
+            ("env.step(action)", "env.step(action)\n    memory.store(last, action, reward)"),
+        ),
+    ),
+    Case(
         "environment never begun anew",
         """
 state = env.reset()

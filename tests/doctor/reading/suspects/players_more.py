@@ -190,6 +190,16 @@ def sample(model, x):
         (("cumprod(betas", "cumprod(1 - betas"), ("range(100)", "reversed(range(100))")),
     ),
     Case(
+        "level before is one less",
+        """
+stride = 1000 // 50
+def step(x, eps, t):
+    prev_t = t - 1  #!
+    return alpha[prev_t] * clean(x, eps, t) + sigma[prev_t] * eps
+""",
+        (("t - 1", "t - stride"),),
+    ),
+    Case(
         "velocity turned round",
         """
 def loss_of(model, noise, data, t):

@@ -75,4 +75,12 @@ print(f"loss {loss:.3f} val accuracy {train_accuracy:.3f}")  #!
 """,
         (("val accuracy", "train accuracy"),),
     ),
+    Case(
+        "offsets that are not added up",
+        """
+sizes = [len(one) for one in graphs]
+begins = [0] + sizes[:-1]  #!
+""",
+        (("[0] + sizes[:-1]", "[0] + np.cumsum(sizes)[:-1].tolist()"),),
+    ),
 )

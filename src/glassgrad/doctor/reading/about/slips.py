@@ -321,7 +321,8 @@ def _kept(program: Program) -> Iterator[Spot]:
         mixed = any(ast.unparse(one.func) == f"{target}.update" for one in program.calls_of(".update"))
         if mixed or not again or _COPIES.search(ast.unparse(value)):
             continue
-        if _is_state(value) and (target in loaded or _returned(program, node)):
+        elsewhere = isinstance(place, ast.Attribute) and any(one.endswith(f".{place.attr}") for one in loaded)
+        if _is_state(value) and (target in loaded or elsewhere or _returned(program, node)):
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({shown(value, 40)})")
         elif isinstance(value, ast.Name) and re.search("best", target) and _is_trained(program, value):
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({value.id})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from glassgrad.doctor.reading.origins import data, kept, parts
+from glassgrad.doctor.reading.origins import attending, data, kept, parts
 from glassgrad.doctor.reading.origins.asked import MOST, Asked, Origin, Role
 
 _OF_TARGETS = (
@@ -52,6 +52,8 @@ ROLES: dict[str, Role] = {
     "sigmoids too deep": parts.sigmoids,
     "linear layers in a row": parts.linear,
     "mask inverted": parts.mask,
+    "targets seen by the model": attending.ahead,
+    "examples mixed": attending.batch_first,
     "loss is 0": parts.bounds,
     "loss detached": parts.cut,
     "no step": parts.guards,

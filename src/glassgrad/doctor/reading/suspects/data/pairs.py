@@ -42,7 +42,9 @@ def _drawn_apart(program: Program) -> Iterator[Spot]:
     found = [
         (call, targets_of(program, call) or " ".join(map(ast.unparse, call.args)))
         for call in program.calls
-        if called(program, call) in _APART and not seeds & {str(one.arg) for one in call.keywords}
+        if called(program, call) in _APART
+        and not seeds & {str(one.arg) for one in call.keywords}
+        and program.names.full(call.func) != "random.choice"  # one of them, and no order
     ]
     for (first, one), (second, other) in itertools.pairwise(found):
         blocks = [program.parents.get(program.statement(call)) for call in (first, second)]
@@ -232,6 +234,53 @@ def _moves(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression flips, turns, shifts or crops an array."""
     names = {called(program, one) for one in ast.walk(value)}
     return bool(names & _FLIPS) or "::-1" in ast.unparse(value)
+
+
+_GIVEN = named("mask masks bboxes keypoints bbox boxes target label")
+_SEGMENTED = re.compile(r"mask|segment|bbox|keypoint|landmark", re.IGNORECASE)
+_RIGID = re.compile(r"flip|rotat|crop|affine|perspective|elastic|shift|transpose", re.IGNORECASE)
+
+
+@suspects("image transformed without its mask")
+def _transformed(program: Program) -> Iterator[Spot]:
+    """Find `transform(image=image)["image"]` in a script with masks, boxes or points whose transforms move pixels."""
+    script = source(program)
+    if not _SEGMENTED.search(script) or not _RIGID.search(script):
+        return
+    for call in program.calls:
+        keys = {one.arg for one in call.keywords}
+        outer = program.parents.get(call)
+        taken = isinstance(outer, ast.Subscript) and constant(outer.slice) == "image"
+        name = called(program, call)
+        if not taken or "image" not in keys or keys & _GIVEN or re.search(r"val|test|normali", name):
+            continue
+        function = program.function(call)
+        given = [one for one in ast.walk(function or call) if isinstance(one, ast.Return) and one.value is not None]
+        if any(isinstance(one.value, ast.Tuple) and len(one.value.elts) == 2 for one in given):
+            yield spot(call, text=shown(call))
+
+
+_POINTS = re.compile(r"(^|_)(pts|points?|kps|kpts?|keypoints?|landmarks?|joints?|pose)(_|s?$)", re.IGNORECASE)
+_SWAPS = re.compile(r"flip_(pair|ind|idx|ord|perm|map)|swap|mirror_(ind|idx|pair|order|map)|symm|flipped_parts|pairs")
+
+
+@suspects("points mirrored without an exchange")
+def _mirrored(program: Program) -> Iterator[Spot]:
+    """Find `points[:, 0] = width - points[:, 0]` where no later index exchanges left and right points."""
+    for target, value, node in assigned(program.tree):
+        name = ident(target)
+        turned = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) and name in words_in(value.right)
+        if not turned or not isinstance(target, ast.Subscript) or not _POINTS.search(name):
+            continue
+        axis = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
+        around = program.function(node) or program.tree
+        indexed = [
+            one
+            for one, other, _ in assigned(around)
+            if ident(one) == name and isinstance(other, ast.Subscript) and ident(other) == name
+        ]
+        if constant(axis) == 0 and not indexed and not _SWAPS.search(ast.unparse(around)):
+            yield spot(node, text=shown(node))
 
 
 @suspects("mixed inputs with single labels")

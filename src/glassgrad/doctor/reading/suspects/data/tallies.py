@@ -19,6 +19,12 @@ _FIGURE = re.compile(
     r"acc|correct|score|iou|dice|(^|_)(f1|auc|mae|mse|rmse|err|error|loss|hits?|recall|precision)(_|$)"
 )
 
+_SHIFTED = re.compile(
+    r"\[0\] \+ (list\()?(?P<name>\w+)\[:-1\]\)?"
+    r"|[\w.]+\([\[(](\[0\]|[\w.]*(tensor|zeros|array)\(.*?\)), (?P<other>\w+)\[:-1\][\])].*\)"
+)
+"""Sizes moved on by one place, with a zero before them."""
+
 
 def _divisions(program: Program) -> Iterator[tuple[ast.BinOp | ast.AugAssign, ast.expr, ast.expr]]:
     """Yield `a / b` and `a /= b` with both sides."""
@@ -214,6 +220,26 @@ def _titled(program: Program) -> Iterator[Spot]:
                     and not re.search(r"split|mode", ast.unparse(loop.iter))
                 ):
                     yield spot(loop, text=shown(loop.iter), words=node.name)
+
+
+@suspects("offsets that are not added up")
+def _offsets(program: Program) -> Iterator[Spot]:
+    """Find `[0] + sizes[:-1]` as the beginnings of parts, where each begins behind all earlier ones."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp | ast.Call) or isinstance(program.parents.get(node), ast.BinOp):
+            continue
+        text = re.fullmatch(_SHIFTED, ast.unparse(node))
+        name = text and (text["name"] or text["other"])
+        if not name or not re.search(r"len|num|count|size|nodes|atoms|points|^n_|^ns$", name, re.IGNORECASE):
+            continue
+        held = [ast.unparse(value) for target, value, _ in assigned(program.tree) if ident(target) == name]
+        outer = program.parents.get(node)
+        inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", ast.unparse(outer))
+        later = re.search(rf"{name}\b.*(cumsum|accumulate)|(cumsum|accumulate).*\b{name}\b", " ".join(held))
+        target = program.statement(node)
+        goes_on = f"cumsum({ident(getattr(target, 'targets', [None])[0])}" in source(program)
+        if not inner and not later and not goes_on:
+            yield spot(node, text=shown(node), name=name)
 
 
 SUSPECTS = suspects_of(globals())

@@ -151,6 +151,9 @@ def _from_zero(program: Program, loop: ast.AST, counter: str) -> bool:
     return counts and begins and not re.search(r"start=1|, 1\)$|range\(1", text(over))
 
 
+_SIZE = re.compile(r"\w*batch_size\w*|bs|B|len\(\w+\)|\w+\.size\(0\)|\w+\.shape\[0\]|\w+\.batch_size")
+
+
 @suspects("loss divided by the size of the batch")
 def _divided(program: Program) -> Iterator[Spot]:
     """Find `loss / batch_size` before the backward pass of a loss that is a mean."""
@@ -161,7 +164,9 @@ def _divided(program: Program) -> Iterator[Spot]:
             scaled = [it.node for it in flow(program).ends(event.value) if isinstance(it.node, ast.BinOp)]
             for node in scaled:
                 by = text(node.right) if isinstance(node.op, ast.Div) else ""
-                if re.fullmatch(r"\w*batch_size\w*|bs|B|len\(\w+\)|\w+\.size\(0\)|\w+\.shape\[0\]|\w+\.batch_size", by):
+                whole = re.escape(text(node.left))
+                summed = re.search(rf"\b{whole} (\+=|= {whole} \+)", source(program))
+                if not summed and _SIZE.fullmatch(by):
                     yield spot(node, event.node, text=shown(node))
 
 

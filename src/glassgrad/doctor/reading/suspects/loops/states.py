@@ -74,8 +74,9 @@ def _awake(program: Program) -> Iterator[Spot]:
     words = source(program)
     if re.search(r"\.eval\(|train\(False\)|\.train\(\w|mode=False", words) or not has_call(program.tree, "backward"):
         return
-    draws = re.search(r"[dD]ropout", words) and drops(program)
-    if not draws and not re.search(r"BatchNorm|batch_norm", words):
+    resting = re.sub(r"dropout=0(\.0)?\b|[dD]ropout\(0(\.0)?\)", "", words)
+    draws = re.search(r"[dD]ropout", resting) and drops(program)
+    if not draws and not re.search(r"BatchNorm|batch_norm", resting):
         return
     for block in program.nodes:
         marks = block.items if isinstance(block, ast.With) else []

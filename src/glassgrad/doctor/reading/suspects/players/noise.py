@@ -68,6 +68,22 @@ def _schedule(program: Program) -> Iterator[Spot]:
             yield spot(node, text=f"for {shown(node.target)} in {shown(node.iter)}")
 
 
+@suspects("level before is one less")
+def _one_less(program: Program) -> Iterator[Spot]:
+    """Find `prev_t = t - 1` in a script whose sampler skips steps of the training."""
+    strided = re.compile(
+        r"stride|num_inference|inference_steps|step_ratio|sample_steps|sampling_steps|skip|ddim|respac"
+    )
+    if not mentions_any(program, strided):
+        return
+    for name, value, statement in named_values(program):
+        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub) or number(value.right) != 1:
+            continue
+        step = re.fullmatch(r"t|ts|step|timestep|timesteps|cur_t|time", word(program, value.left))
+        if step and re.search(r"prev|next|^s$|_s$", name):
+            yield spot(statement, text=shown(statement))
+
+
 @suspects("velocity turned round")
 def _velocity(program: Program) -> Iterator[Spot]:
     """Find a flow along (1 - t) * a + t * b whose target is a - b."""

@@ -328,6 +328,20 @@ def _steps_of(program: Program) -> Iterator[tuple[ast.Assign, list[ast.expr]]]:
             yield statement, target.elts
 
 
+@suspects("reward stored before its step")
+def _stored_early(program: Program) -> Iterator[Spot]:
+    """Find `buffer.store(state, action, reward)` above the `env.step(action)` that gives the reward."""
+    for statement, names in _steps_of(program):
+        body, reward, action = _block(program, statement), text(names[1]), statement.value
+        given = text(action.args[0]) if isinstance(action, ast.Call) and action.args else ""
+        for earlier in body[: body.index(statement)] if statement in body and given else ():
+            for call in ast.walk(earlier):
+                if not isinstance(call, ast.Call) or called(program, call) not in _STORES:
+                    continue
+                if {reward, given} <= {text(one) for one in ast.walk(call)}:
+                    yield spot(call, statement, text=shown(call), other=shown(statement))
+
+
 @suspects("state never moves on")
 def _stays(program: Program) -> Iterator[Spot]:
     for statement, names in _steps_of(program):

@@ -117,4 +117,18 @@ with torch.no_grad():
 """,
         (("torch.randint(0, 5, (1,)).item()", "2"),),
     ),
+    Case(
+        "augmentation in validation",
+        """
+def scenes(n):
+    return torch.rand(n, 3, 12, 12)
+def flipped(images):
+    return torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, images, images.flip(3))
+shown = scenes(20)
+@torch.no_grad()
+def score(model):
+    return model(flipped(shown)).mean()  #!
+""",
+        (("flipped(shown)", "flipped(scenes(20))"),),
+    ),
 )

@@ -113,7 +113,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "backward does not fit its forward": (*_ALL, *_APART),
     "second derivatives mixed": _LOSS,
     "total of the last layer only": (*_LOSS, *_NOTHING),
-    "generator and critic with one sign": (*_ALL, *_APART, "frozen layers"),
+    "generator and critic with one sign": (*_ALL, *_APART),
     "average pushed away": _VALIDATED,
     "average follows at once": _VALIDATED,
     "targets shifted twice": (*_LOSS, *_APART),

@@ -270,7 +270,7 @@ def _is_fresh(program: Program, call: ast.Call) -> bool:
     given = call.args[0]
     bound = program.bound(given) if isinstance(given, ast.Name) else None
     block = next((one for one in program.outward(call) if isinstance(one, (ast.With, *FUNCTIONS))), None)
-    if bound is not None and bound.value is not None and block in program.outward(bound.statement):
+    if bound is not None and bound.value is not None and any(one is block for one in program.outward(bound.statement)):
         given = bound.value
     makers = [one.func.id for one in ast.walk(given) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
     known = [program.functions[one] for one in makers if one in program.functions]

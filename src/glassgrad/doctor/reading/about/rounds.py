@@ -416,8 +416,10 @@ def _over_layers(program: Program, loop: ast.For) -> bool:
     over = ast.unparse(loop.iter)
     targets = [one for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
     held = any(modules(program, Value(one)) is not None for one in targets)
-    parts = re.search(r"layer|block|flow|module|biject|transform|coupling|children|parameters|stage", over)
-    return not ends and (held or bool(parts))
+    owner = program.owner(loop)
+    inside = "self." in over and owner is not None and owner.is_module
+    parts = re.search(r"(^|[._])(\w*layers?|flows?|bijectors?|couplings?)\b|(modules|children|parameters)\(", over)
+    return not ends and (held or inside or bool(parts))
 
 
 def _asks_layer(node: ast.Assign, loop: ast.For) -> bool:

@@ -194,4 +194,18 @@ class Signals(torch.utils.data.Dataset):
 """,
         (("as_tensor(self.waves[k])", "tensor(self.waves[k])"), ("near.mul_(2)", "near = near * 2")),
     ),
+    Case(
+        "augmentation in validation",
+        """
+def scenes(n):
+    return torch.rand(n, 3, 12, 12)
+def flipped(images):
+    return torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, images, images.flip(3))
+shown = scenes(20)
+@torch.no_grad()
+def score(model):
+    return model(flipped(shown)).mean()  #!
+""",
+        (("flipped(shown)", "flipped(scenes(20))"),),
+    ),
 )

@@ -225,3 +225,22 @@ def test_a_jump_that_is_over_at_once_is_one_of_the_sample(length: int, told: boo
         return error + 20 if next(step) % 25 in range(15, 15 + length) else error + 1
 
     assert ("loss spikes" in rules(found(model, loss, steps=120))) == told
+
+
+# --- passes without gradients ---
+
+
+@pytest.mark.parametrize(("own", "told"), [(True, False), (False, True)])
+def test_what_a_sampler_puts_in_again_is_no_other_data(own: bool, told: bool) -> None:
+    """A model that goes on from its outputs leaves the range of its data; examples of another range are a fault."""
+    model, x = nn.Linear(4, 4), gg.randn(64, 4)
+
+    def sampled() -> None:
+        with gg.no_grad():
+            state = gg.randn(64, 4)
+            for _ in range(12):
+                out = model(state if own else 40 * gg.randn(64, 4))
+                state = 1.8 * state + 0.5 * out + 0.3 * gg.randn(64, 4)
+
+    seen = rules(found(model, lambda: F.mse_loss(model(x), x), sampled))
+    assert ("held-out inputs of another scale" in seen) == told

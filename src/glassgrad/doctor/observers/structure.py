@@ -209,10 +209,10 @@ class Structure:
         self._draws.look(first)
         self._calls.note("held")
         self._rows.held(entering, self._calls.steps)
-        self._drift.held(entering)
+        leaving = library.numbers(library.first_tensor(output))
+        self._drift.held(entering, leaving)
         if not self.scores or self.validations.full:
             return
-        leaving = library.numbers(library.first_tensor(output))
         if leaving is not None and leaving.ndim and entering.ndim:
             frame = provenance.user_frame()
             self.validations.look(self._calls.steps, frame, entering, leaving, self.scores[-1].kind)

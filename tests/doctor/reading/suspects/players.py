@@ -22,6 +22,36 @@ _STORE = "            memory.push(state, action, reward, next_state, done)\n    
 
 CASES = (
     Case(
+        "action of another step",
+        """
+def played(env, policy):
+    states, actions = [env.reset()], [torch.zeros(2)]
+    for _ in range(100):
+        action = policy(states[-1])
+        states.append(env.step(action))
+        actions.append(action)
+    return torch.stack(states), torch.stack(actions)
+states, actions = played(env, policy)
+loss = F.mse_loss(model(states[:-1], actions[:-1]), states[1:])  #!
+""",
+        (("actions[:-1]", "actions[1:]"),),
+    ),
+    Case(
+        "action of another step",
+        """
+states, actions = torch.zeros(8, 101, 4), torch.zeros(8, 101, 2)
+state = env.reset()
+for t in range(101):
+    action = torch.randn(8, 2)
+    states[:, t] = state
+    actions[:, t] = action
+    state = env.step(action)
+now, then = states[:, :-1], states[:, 1:]
+loss = F.mse_loss(model(now, actions[:, 1:]), then)  #!
+""",
+        (("actions[:, 1:]", "actions[:, :-1]"),),
+    ),
+    Case(
         "future valued behind the end",
         """
 def targets(rewards, dones, next_q, gamma=0.9):

@@ -6,6 +6,37 @@ from tests.doctor.reading.case import Case
 
 CASES = (
     Case(
+        "positives of another layout",
+        """
+def contrast(z1, z2):
+    z = F.normalize(torch.cat([z1, z2]), dim=1)
+    scores = z @ z.T / 0.2 - 1e9 * torch.eye(len(z))
+    partners = torch.arange(len(z)) ^ 1  #!
+    return F.cross_entropy(scores, partners)
+""",
+        (("torch.cat([z1, z2])", "torch.stack([z1, z2], dim=1).flatten(0, 1)"),),
+    ),
+    Case(
+        "positives of another layout",
+        """
+def contrast(z1, z2, n):
+    z = F.normalize(torch.stack([z1, z2], dim=1).view(2 * n, -1), dim=1)
+    partners = (torch.arange(2 * n) + n) % (2 * n)  #!
+    return F.cross_entropy(z @ z.T / 0.2 - 1e9 * torch.eye(2 * n), partners)
+""",
+        (("torch.stack([z1, z2], dim=1).view(2 * n, -1)", "torch.cat([z1, z2])"),),
+    ),
+    Case(
+        "predicted noise instead of new noise",
+        """
+def step(model, x, t):
+    guess = model(x, t)
+    mean = (x - betas[t] / (1 - kept[t]).sqrt() * guess) / (1 - betas[t]).sqrt()
+    return mean + betas[t].sqrt() * guess  #!
+""",
+        (("betas[t].sqrt() * guess", "betas[t].sqrt() * torch.randn_like(x)"),),
+    ),
+    Case(
         "fakes cut off from their generator",
         """
 for real in batches:

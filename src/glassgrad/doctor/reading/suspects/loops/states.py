@@ -68,13 +68,17 @@ def _put_to_rest(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call))
 
 
+_OFF = re.compile(r"dropout\w*(: float)? ?= ?0(\.0*)?(?![\d.])|Dropout\w*\(0(\.0*)?\)")
+"""Dropout of nothing."""
+
+
 @suspects("evaluation without eval()")
 def _awake(program: Program) -> Iterator[Spot]:
     """Find a model with dropout or batch normalisation, called under no_grad in a script without eval()."""
     words = source(program)
     if re.search(r"\.eval\(|train\(False\)|\.train\(\w|mode=False", words) or not has_call(program.tree, "backward"):
         return
-    resting = re.sub(r"dropout=0(\.0)?\b|[dD]ropout\(0(\.0)?\)", "", words)
+    resting = _OFF.sub("", words)
     draws = re.search(r"[dD]ropout", resting) and drops(program)
     if not draws and not re.search(r"BatchNorm|batch_norm", resting):
         return

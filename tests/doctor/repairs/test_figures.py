@@ -64,6 +64,12 @@ def test_an_error_must_fall_by_two_fifths() -> None:
     assert gain(error(math.nan), error(1.0)) == 1
 
 
+def test_a_loss_that_nobody_computed_is_no_gain() -> None:
+    before = figures("loss 2.0\nloss 1.5", {})["loss"]
+    assert gain(before, figures("loss 0.0\nloss 0.0", {})["loss"]) == 0
+    assert gain(before, figures("loss 1.9\nloss 0.000", {})["loss"]) > 1
+
+
 def test_a_run_near_its_best_needs_no_change() -> None:
     assert is_finished(figures("loss 0.01 accuracy 0.99", {}))
     assert not is_finished(figures("train accuracy 0.99 test accuracy 0.5", {}))

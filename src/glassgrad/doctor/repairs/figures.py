@@ -112,9 +112,10 @@ def gain(before: Figure, after: Figure | None) -> float:
     """Return how much better a figure is: 1 and more for a change that counts, 0 for none.
 
     A share must win a third of what is lacking to 1, and a tenth at least. An error must fall by 40 %, and by a
-    tenth of its first value. Any other figure must rise by half of itself.
+    tenth of its first value; one that is 0 from the first time on was not computed. Any other figure must rise by half
+    of itself.
     """
-    if after is None or not math.isfinite(after.value):
+    if after is None or not math.isfinite(after.value) or (not after.higher and after.value == after.first == 0):
         return 0.0
     if not math.isfinite(before.value):
         return 1.0 if not before.higher else 0.0

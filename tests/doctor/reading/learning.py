@@ -16,6 +16,26 @@ for real in batches:
 
 CASES = (
     Case(
+        "loss of a copy",
+        """
+import copy
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+def adapted(x, y):
+    fast = copy.deepcopy(model)  #!
+    found = torch.autograd.grad(F.cross_entropy(fast(x), y), fast.parameters())
+    for weight, slope in zip(fast.parameters(), found):
+        weight.data -= 0.1 * slope
+    return fast
+for (x, y), (later, labels) in batches:
+    loss = F.cross_entropy(adapted(x, y)(later), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("copy.deepcopy(model)", "model"),),
+    ),
+    Case(
         "codebook loss without the codes",
         """
 class Codes(nn.Module):

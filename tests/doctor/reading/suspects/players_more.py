@@ -451,4 +451,27 @@ class Generator(nn.Module):
 """,
         (("nn.Sigmoid()", "nn.Tanh()"),),
     ),
+    Case(
+        "log-determinant of the other direction",
+        """
+class Step(nn.Module):
+    def forward(self, z):
+        s, t = self.net(z)
+        return z * torch.exp(s) + t, s.sum(-1)
+
+    def inverse(self, x):
+        s, t = self.net(x)
+        log_det = s.sum(-1)  #!
+        return (x - t) / torch.exp(s), log_det
+
+class Flow(nn.Module):
+    def log_prob(self, x):
+        total = 0
+        for step in reversed(self.steps):
+            x, one = step.inverse(x)
+            total = total + one
+        return self.base.log_prob(x).sum(-1) + total
+""",
+        (("total = total + one", "total = total - one"),),
+    ),
 )

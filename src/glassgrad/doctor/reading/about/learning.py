@@ -178,6 +178,39 @@ def _stranger(program: Program) -> Iterator[Spot]:
                 break
 
 
+@reads("loss of a copy")
+def _copied(program: Program) -> Iterator[Spot]:
+    """Find a step of an optimizer of a model behind a backward pass that reaches nothing but copies of this model."""
+    if any(getattr(node, "attr", "") == "grad" and not program.names.full(node) for node in program.nodes):
+        return  # the script may carry gradients over by itself
+    seen: set[ast.AST] = set()
+    for one in trainings(program):
+        for step in one.of("step"):
+            around = program.function(step.node)
+            passes = [it for it in one.of("backward") if program.function(it.node) is around]
+            maker = optimizer(program, step.value)
+            mine = trained_by(program, maker) if maker is not None else None
+            found = [reach(program, it.value) for it in passes]
+            if step.node in seen or not mine or not found or any(not it.known or not it.learns for it in found):
+                continue
+            learns = {made for it in found for made in it.learns}
+            origins = [(have, it.copied) for have in learns for it in modules(program, have) or () if it.copied]
+            theirs = [have for have, origin in origins if any(related(origin, own) for own in mine)]
+            if len(theirs) == len(learns) and not any(related(have, own) for have in learns for own in mine):
+                seen.add(step.node)
+                changes = _changes_of_data(program, theirs[0].node)
+                place = theirs[0].node
+                yield spot(place, *changes, passes[0].node, step.node, text=shown(place), step=shown(step.node))
+
+
+def _changes_of_data(program: Program, node: ast.AST) -> list[ast.stmt]:
+    """Return the statements that change numbers by `.data` in the function around a place."""
+    around = program.function(node)
+    changed = [one for one in ast.walk(around or program.tree) if isinstance(one, ast.Attribute) and one.attr == "data"]
+    found = [program.statement(one) for one in changed if isinstance(one.ctx, ast.Store)]
+    return found if around is not None else []
+
+
 def _after(one: Iteration, backward: Event, step: Event) -> tuple[bool, int]:
     """Return a key that sorts passes by their distance before a step, the nearest one first."""
     places = list(one.events)

@@ -14,6 +14,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, ar
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.loops.training import (
+    adds_up,
     assigned,
     called,
     conditions,
@@ -161,7 +162,10 @@ def _divided(program: Program) -> Iterator[Spot]:
             scaled = [it.node for it in flow(program).ends(event.value) if isinstance(it.node, ast.BinOp)]
             for node in scaled:
                 by = text(node.right) if isinstance(node.op, ast.Div) else ""
-                if re.fullmatch(r"\w*batch_size\w*|bs|B|len\(\w+\)|\w+\.size\(0\)|\w+\.shape\[0\]|\w+\.batch_size", by):
+                size = re.fullmatch(
+                    r"\w*batch_size\w*|bs|B|len\(\w+\)|\w+\.size\(0\)|\w+\.shape\[0\]|\w+\.batch_size", by
+                )
+                if size and not adds_up(program, node.left):
                     yield spot(node, event.node, text=shown(node))
 
 

@@ -388,7 +388,9 @@ def _inverse(program: Program) -> Iterator[Spot]:
                 continue
             for node in ast.walk(method):
                 over = ast.unparse(node.iter) if isinstance(node, ast.For) else ""
-                if re.match(r"self\.\w+$", over) and isinstance(node, ast.For):
+                turned = f"reversed({over})", f"{over}[::-1]"
+                back = any(one in ast.unparse(other) for one in turned for other in owner.methods.values())
+                if re.match(r"self\.\w+$", over) and isinstance(node, ast.For) and not back:
                     yield spot(node, text=f"for ... in {over}")
                 text = ast.unparse(node) if isinstance(node, ast.BinOp) else ""
                 grows = re.match(r"^\(\w+ - [\w.]+\) \* (torch\.)?(exp\([a-z_.]+\)|[a-z_.]+\.exp\(\))$", text)

@@ -474,4 +474,15 @@ class Flow(nn.Module):
 """,
         (("total = total + one", "total = total - one"),),
     ),
+    Case(
+        "one layer for mean and deviation",
+        """
+class Actor(nn.Module):
+    def forward(self, x):
+        h = self.body(x)
+        log_std = F.relu(self.spread(h)).clamp(-5, 2)  #!
+        return torch.distributions.Normal(self.middle(h), log_std.exp())
+""",
+        (("F.relu(self.spread(h))", "self.spread(h)"),),
+    ),
 )

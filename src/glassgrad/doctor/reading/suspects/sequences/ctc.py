@@ -47,9 +47,9 @@ def _numbered(program: Program) -> Iterator[ast.expr]:
         elif name in {"index", "find"} and alone and isinstance(given[0], ast.Name) and not _is_raised(program, call):
             yield call
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not _is_raised(program, node):
-            if ast.unparse(node.right) in {"ord('a')", "ord('A')", "ord('0')"}:
-                yield node
+        coded = isinstance(node, ast.BinOp) and ast.unparse(node.right) in {"ord('a')", "ord('A')", "ord('0')"}
+        if coded and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not _is_raised(program, node):
+            yield node
 
 
 def _is_raised(program: Program, node: ast.expr) -> bool:

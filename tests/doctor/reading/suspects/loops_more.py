@@ -330,13 +330,6 @@ class Server:
             state = client.train(self.model, self.start)
             states.append((len(client.data), state))
         self.start = mean(states)
-server = Server()
-for client in [Client(), Client()]:
-    server.clients.append(client)
-states = []
-for client in [Client(), Client()]:
-    found = client.train(shared, start)
-    states.append(found)
 """,
         (("return model.state_dict()", "return copy.deepcopy(model.state_dict())"),),
     ),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import rounds, trainings
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, number, place_of
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, argument, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.loops.training import (
@@ -343,20 +343,31 @@ def _live(program: Program, part: ast.expr, own: set[str], whole: ast.expr) -> I
         if _lasts(value.func.value, own):
             yield spot(value, whole, text=shown(value))
         return
-    entered = flow(program).entered(value)
-    function = entered[0].function if entered is not None else None
-    for one in returns(program, function) if isinstance(function, FUNCTIONS) else ():
+    function = _entered(program, value)
+    for one in returns(program, function) if function is not None else ():
         parts = [one.value] if item is None else _members(one.value)[item : item + 1] if one.value is not None else []
         for state in parts:
-            receiver = (
-                state.func.value if isinstance(state, ast.Call) and isinstance(state.func, ast.Attribute) else None
-            )
-            if not isinstance(state, ast.Call) or called(state) != "state_dict" or not isinstance(receiver, ast.Name):
-                continue
-            place = place_of(function, receiver.id) - (1 if program.owner(function) is not None else 0)
-            given = argument(value, receiver.id, place)
-            if given is not None and not program.bindings(function, receiver.id) and _lasts(given, own):
+            given = _given_model(program, function, state, value) if function is not None else None
+            if given is not None and state is not None and _lasts(given, own):
                 yield spot(state, whole, value, text=shown(state))
+
+
+def _entered(program: Program, call: ast.Call) -> Function | None:
+    """Return the function of the script that a call enters; for an unknown object the only method of that name."""
+    entered = flow(program).entered(call)
+    if entered is not None:
+        return entered[0].function if isinstance(entered[0].function, FUNCTIONS) else None
+    alike = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == called(call)]
+    return alike[0] if isinstance(call.func, ast.Attribute) and len(alike) == 1 else None
+
+
+def _given_model(program: Program, function: Function, state: ast.expr | None, call: ast.Call) -> ast.expr | None:
+    """Return the model that a call gives to a function which returns the model's `state_dict()` itself."""
+    receiver = state.func.value if isinstance(state, ast.Call) and isinstance(state.func, ast.Attribute) else None
+    kept = isinstance(state, ast.Call) and called(state) == "state_dict" and isinstance(receiver, ast.Name)
+    if not kept or not isinstance(receiver, ast.Name) or program.bindings(function, receiver.id):
+        return None
+    return argument(call, receiver.id, place_of(function, receiver.id) - (program.owner(function) is not None))
 
 
 def _lasts(model: ast.expr, own: set[str]) -> bool:

@@ -25,7 +25,10 @@ _DISCOUNT = re.compile(r"gamma|discount", re.IGNORECASE)
 _PENALTY = re.compile(r"(^|_)(l1|l2|reg|regulari[sz]\w*|penalty|weight_decay|wd)(_|\d|$)", re.IGNORECASE)
 _OF_POLICY = re.compile(r"^(policy|actor|pg|pi|surrogate|action|ppo|a2c|clip)_?loss(es)?$", re.IGNORECASE)
 _ENTROPY = re.compile(r"entrop(y|ies)|(^|_)ents?(_|$)", re.IGNORECASE)
-_NO_ENTROPY = re.compile(r"cross|coe?f|weight|beta|loss|neg|minus|target|scale|lambda|alpha|bce|rate|lr", re.IGNORECASE)
+_NO_ENTROPY = re.compile(
+    r"cross|coe?f|weight|beta|loss|neg|minus|target|scale|lambda|alpha|bce|rate|lr|_c$", re.IGNORECASE
+)
+_WEIGHS = re.compile(r"coe?f|weight|beta|scale|lambda|alpha|args\.|cfg", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"^(self\.)?(temperature|temp|tau|T)$")
 _ADVERSE = re.compile(r"advers|attack|discrimin|critic|delta|domain|fgsm|pgd|gan|minimax|dual|lagrang", re.IGNORECASE)
 
@@ -226,8 +229,18 @@ def _entropy(program: Program) -> Iterator[Spot]:
         for one in found:
             raised = _entropy_in(program, one) if len(found) > 1 else None
             if raised is not None:
-                yield _of_term(program, event, one, raised)
+                place = _of_term(program, event, one, raised)
+                yield spot(place.node, *place.also, text=shown(_as_added(one, raised)))
                 break
+
+
+def _as_added(one: Term, raised: ast.expr) -> ast.expr:
+    """Return the entropy as the sum has it, without its weight."""
+    factors = [one.added] if isinstance(one.added, ast.expr) else []
+    while factors and isinstance(factors[0], ast.BinOp) and isinstance(factors[0].op, ast.Mult):
+        factors = [factors[0].left, factors[0].right, *factors[1:]]
+    known = [it for it in factors if _ENTROPY.search(ast.unparse(it)) and not _WEIGHS.search(ast.unparse(it))]
+    return known[0] if known else raised
 
 
 def _is_of_policy(program: Program, one: Term) -> bool:
@@ -240,12 +253,12 @@ def _entropy_in(program: Program, one: Term) -> ast.expr | None:
     """Return the entropy that a term of a loss adds to it."""
     names = [name for name in one.names if _ENTROPY.search(name) and not _NO_ENTROPY.search(name)]
     turned = any("neg" in name or "minus" in name for name in one.names)
-    for it in one.factors:
-        unread = bool(it.path) or isinstance(it.node, ast.Name | ast.Subscript | ast.Attribute)
-        own = _ENTROPY.search(_name(it)) and not _NO_ENTROPY.search(_name(it))
-        named_so = own or (it.path and names and isinstance(it.node, ast.Call))
-        if one.sign > 0 and (_called(program, it) == "entropy" or (unread and named_so and not turned)):
-            return it.node
+    called = [it.node for it in one.factors if _called(program, it) == "entropy"]
+    unread = [it for it in one.factors if it.path or isinstance(it.node, ast.Name | ast.Subscript | ast.Attribute)]
+    named_so = [it.node for it in unread if _ENTROPY.search(_name(it)) and not _NO_ENTROPY.search(_name(it))]
+    parts = [it.node for it in unread if names and it.path and isinstance(it.path[0], int)]
+    if one.sign > 0 and (called or not turned):
+        return next(iter([*called, *named_so, *parts]), None)
     texts = [ast.unparse(it.node) for it in one.factors]
     likely = [text for text in texts if "exp(" in text or "log" not in text]
     if one.sign < 0 and names and likely and any("log" in text for text in texts if text not in likely):

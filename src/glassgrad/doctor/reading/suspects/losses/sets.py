@@ -119,6 +119,9 @@ def _is_of_batches(node: ast.AST) -> bool:
 def _divergence(program: Program, node: ast.expr) -> ast.Call | None:
     """Return the call of a divergence that depends on nothing but a model."""
     value = program.value_of(node) if isinstance(node, ast.Name) else node
+    if isinstance(value, ast.Call) and called(program, value) == "sum" and value.args:
+        each = value.args[0]  # sum(layer.kl() for layer in layers)
+        value = each.elt if isinstance(each, ast.GeneratorExp | ast.ListComp) else None
     if not isinstance(value, ast.Call) or program.names.full(value.func).startswith("torch."):
         return None
     name = called(program, value)
@@ -127,7 +130,15 @@ def _divergence(program: Program, node: ast.expr) -> ast.Call | None:
     models = all(re.search(r"model|net|bnn|self$", text(one)) for one in value.args)
     bodies = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == name]
     divided = any(re.search(r"/ *(self\.)?\w*(batch|num|n_|N\b|len|data|size)", text(one)) for one in bodies)
-    return value if models and bool(bodies) and not divided else None
+    return value if models and any(_reads_weights(program, one) for one in bodies) and not divided else None
+
+
+def _reads_weights(program: Program, function: Function) -> bool:
+    """Tell whether a method reads parameters of its object."""
+    owner = program.owner(function)
+    names = {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute) and text(one.value) == "self"}
+    bounds = [one.value for name in names for one in program.attribute(owner, name)]
+    return any(isinstance(one, ast.Call) and last(program.names.full(one.func)) == "Parameter" for one in bounds)
 
 
 # --- masks of targets ---

@@ -26,7 +26,9 @@ def _blank(program: Program) -> Iterator[Spot]:
         given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
         if given is not None and setting(program, given) != 0:
             continue
-        blank = says(program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'")
+        blank = says(
+            program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'|[^=]= '[-_~#@][a-zA-Z0-9 ]"
+        )
         letters = sorted(_numbered(program), key=lambda node: node.lineno) if not blank else []
         for one in letters:
             yield spot(one, call, text=shown(one), loss=f"{shown(call)} in line {call.lineno}")

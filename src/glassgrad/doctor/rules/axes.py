@@ -31,6 +31,8 @@ def scrambles(before: Shape, after: Shape) -> bool:
         (True, False)
         >>> scrambles((32, 8, 64), (32 * 4, 8, 16))  # heads behind the batch, without a transpose
         True
+        >>> scrambles((32, 8, 64), (32, 4, 128)), scrambles((32, 8, 64), (32 * 4, 2, 64))  # rows in pairs, in parts
+        (False, False)
     """
     one, other = ([size for size in shape if size != 1] for shape in (before, after))
     if one == other or 0 in one:

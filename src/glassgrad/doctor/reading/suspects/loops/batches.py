@@ -309,8 +309,9 @@ def _copy(program: Program) -> Iterator[Spot]:
             continue
         results = [one for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
         trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
-        tested = any(isinstance(one, ast.With) and f"{name}(" in text(one) for one in ast.walk(function))
-        if trained and not tested and not any(mentions(one, name) for one in results):
+        used = any(isinstance(one, ast.With) and f"{name}(" in text(one) for one in ast.walk(function))
+        used |= bool(re.search(rf"zip\([^)]*\(\), {name}\.parameters|zip\({name}\.parameters", text(function)))
+        if trained and not used and not any(mentions(one, name) for one in results):
             yield spot(node, text=shown(node), name=name)
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from glassgrad.doctor.script import run_script
+from glassgrad.doctor import watch
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.reports.script_wording import lines
+from glassgrad.doctor.script import Watched, run_script
 from glassgrad.engine.mode import MODE
 
 LIBRARIES = [
@@ -50,3 +53,30 @@ def test_trainings_made_at_one_line_are_watched_a_few_times(library: str, tmp_pa
     assert [one.steps for one in watched] == [120, 120, 3, 3, 3, 3]
     assert [one.made.rpartition(":")[2] for one in watched[2:]] == ["13"] * 4
     assert MODE.witness is witness
+    told = "\n".join(lines(watched, [None] * len(watched), ()))
+    assert told.count("\nLinear, optimizer made at") == 2
+    assert "3 more watched of Linear, optimizer made at" in told
+
+
+def test_alike_trainings_with_findings_of_their_own_are_shown() -> None:
+    plain = Watched("Linear", "a.py:3", 5, 5, ())
+    found = Watched("Linear", "a.py:3", 5, 5, (Finding("loss rises", "error", "it rises", "", "a.py:9"),))
+    told = "\n".join(lines([plain, found, plain, found], [None] * 4, ()))
+    assert told.count("\nLinear, optimizer made at a.py:3") == 2
+    assert "2 more watched of Linear, optimizer made at a.py:3: no other finding" in told
+
+
+def test_a_step_of_another_optimizer_is_no_op_of_the_loss() -> None:
+    torch = pytest.importorskip("torch", reason="our steps are no ops")
+    maker, critic = torch.nn.Linear(4, 3), torch.nn.Linear(3, 1)
+    optimizers = [torch.optim.Adam(one.parameters(), lr=0.01) for one in (maker, critic)]
+    with watch(maker, optimizers[0], report=False) as seen:
+        for _ in range(4):
+            for optimizer, sign in zip(reversed(optimizers), (1, -1), strict=True):
+                optimizer.zero_grad()
+                (sign * critic(maker(torch.ones(5, 4)))).mean().backward()
+                optimizer.step()
+    graph = seen.run.graph
+    assert graph is not None
+    assert [op.name for op in graph.ops] == ["linear", "linear", "multiply", "mean"]
+    assert [op.name for _, op in graph.of_loss()] == ["multiply", "mean"]

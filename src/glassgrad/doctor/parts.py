@@ -131,6 +131,8 @@ class Parts:
     Attributes:
         outside: parameters in the forward pass that nobody trains.
         replaced: (parameter, the user's line that put its module there) of those that came after the optimizer.
+        goes_on: the user's line outside of all functions where the training goes on with these; empty if they came
+            before training began.
         alike: matrices whose rows are equal when training begins; `matrices`: the number of all matrices.
         alike_at: the user's line that made them so.
         trainable: the number of trainable elements; `elements`: of all elements.
@@ -191,6 +193,7 @@ class Parts:
 
     outside: tuple[Outside, ...] = ()
     replaced: tuple[tuple[str, str], ...] = ()
+    goes_on: str = ""
     alike: tuple[str, ...] = ()
     matrices: int = 0
     alike_at: str = ""

@@ -136,16 +136,18 @@ class _Watches:
         told(optimizer)
         frame = provenance.user_frame()
         alike = self._made.setdefault((frame.f_code, frame.f_lasti), [])
-        if self._open and self._open[-1] in alike and self._open[-1].calls.steps:
-            self._open.pop().__exit__(None, None, None)
-        if len(alike) >= _ALIKE:
+        last_one = self._open[-1] if self._open and self._open[-1] in alike else None
+        if len(alike) >= _ALIKE and last_one is None:
             return
         held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         model = _owner(held) or model_of(optimizer, frame)
         known = next((watch for watch in self.all if watch.model is model), None)
         if known is not None:
             known.heard.followed |= known.calls.steps > 0
-        elif model is not None:
+            return
+        if last_one is not None and last_one.calls.steps:
+            self._open.pop().__exit__(None, None, None)
+        if model is not None and len(alike) < _ALIKE:
             alike.append(self.add(self._kind(model, optimizer, preset=self._preset, report=False, nan=self._nan)))
 
     def add(self, watch: Watch) -> Watch:

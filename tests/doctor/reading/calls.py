@@ -229,6 +229,22 @@ with torch.no_grad():
     ),
     Case(
         "training mode in evaluation",
+        """
+class Net(nn.Module):
+    def __init__(self, share=0.2):
+        super().__init__()
+        self.rest, self.out = nn.Dropout(share), nn.Linear(4, 2)
+    def forward(self, x):
+        return self.out(self.rest(x))
+model = Net()
+optimizer = torch.optim.Adam(model.parameters())
+"""
+        + LOOP
+        + "with torch.no_grad():\n    right = model(x).argmax(1) == y  #!\n",
+        (("share=0.2", "share=0.0"),),
+    ),
+    Case(
+        "training mode in evaluation",
         _MODEL + LOOP + "with torch.no_grad():\n    drawn = torch.stack([model(x)])  #!\n",
         (("[model(x)]", "[model(x) for _ in range(9)]"),),
     ),

@@ -117,4 +117,95 @@ with torch.no_grad():
 """,
         (("torch.randint(0, 5, (1,)).item()", "2"),),
     ),
+    Case(
+        "inputs change from epoch to epoch",
+        """
+class Photos(torch.utils.data.Dataset):
+    def __init__(self, photos, labels, sounds):
+        self.photos, self.labels, self.sounds = photos, labels, sounds
+    def __len__(self):
+        return len(self.labels)
+    def erase(self, photo):
+        top = np.random.randint(0, photo.shape[1] - 4)
+        photo[:, top : top + 4] = 0  #!
+        return photo
+    def __getitem__(self, k):
+        photo, label, sound = self.photos[k], self.labels[k], self.sounds[k]
+        label -= 1
+        sound *= np.float32(0.5)  #!
+        return torch.from_numpy(self.erase(photo)), torch.from_numpy(sound), label
+""",
+        (
+            (
+                "self.photos[k], self.labels[k], self.sounds[k]",
+                "self.photos[k].copy(), self.labels[k], self.sounds[k] * 1",
+            ),
+        ),
+    ),
+    Case(
+        "inputs change from epoch to epoch",
+        """
+class AsTensor:
+    def __call__(self, row):
+        return torch.from_numpy(row)
+class Scale:
+    def __init__(self, mean, size):
+        self.mean, self.size = mean, size
+    def __call__(self, row):
+        return row.sub_(self.mean).div_(self.size)  #!
+class Chain:
+    def __init__(self, steps):
+        self.steps = steps
+    def __call__(self, row):
+        for step in self.steps:
+            row = step(row)
+        return row
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, rows, change):
+        self.rows, self.change = rows, change
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, k):
+        return self.change(self.rows[k])
+data = Rows(np.zeros((9, 4), np.float32), Chain([AsTensor(), Scale(0.5, 2.0)]))
+""",
+        (("torch.from_numpy(row)", "torch.tensor(row)"),),
+    ),
+    Case(
+        "inputs change from epoch to epoch",
+        """
+class Signals(torch.utils.data.Dataset):
+    def __init__(self, waves, other):
+        self.waves, self.other = waves, other
+        self.pairs = [(wave, 1) for wave in waves]
+    def __len__(self):
+        return len(self.waves)
+    def __getitem__(self, k):
+        wave = torch.as_tensor(self.waves[k])
+        wave.add_(0.1 * torch.randn_like(wave))  #!
+        far, label = self.other[k]
+        far.mul_(2)
+        near, label = self.pairs[k]
+        near.mul_(2)  #!
+        limited = self.waves[k]
+        limited.clamp_(-1, 1)
+        limited[0] = 0
+        return wave, far, near, limited, label
+""",
+        (("as_tensor(self.waves[k])", "tensor(self.waves[k])"), ("near.mul_(2)", "near = near * 2")),
+    ),
+    Case(
+        "augmentation in validation",
+        """
+def scenes(n):
+    return torch.rand(n, 3, 12, 12)
+def flipped(images):
+    return torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, images, images.flip(3))
+shown = scenes(20)
+@torch.no_grad()
+def score(model):
+    return model(flipped(shown)).mean()  #!
+""",
+        (("flipped(shown)", "flipped(scenes(20))"),),
+    ),
 )

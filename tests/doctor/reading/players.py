@@ -28,7 +28,56 @@ for real in batches:
     game.step(real)
 """
 
+_WASSERSTEIN = """
+maker, critic = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), nn.Linear(2, 1)
+g_opt = torch.optim.RMSprop(maker.parameters(), lr=5e-5)
+c_opt = torch.optim.RMSprop(critic.parameters(), lr=5e-5)
+for at, real in enumerate(batches):
+    fake = maker(torch.randn(8, 4)).detach()
+    c_loss = {0}
+    c_opt.zero_grad()
+    c_loss.backward()
+    c_opt.step()
+    if at % 5 == 0:
+        g_loss = {1}
+        g_opt.zero_grad()
+        g_loss.backward()  #!
+        g_opt.step()
+"""
+
 CASES = (
+    Case(
+        "generator and critic with one sign",
+        _WASSERSTEIN.format("critic(fake).mean() - critic(real).mean()", "critic(maker(torch.randn(8, 4))).mean()"),
+        (("g_loss = critic", "g_loss = -critic"),),
+    ),
+    Case(
+        "generator and critic with one sign",
+        _WASSERSTEIN.format("-torch.mean(critic(fake)) + torch.mean(critic(real))", "-critic(maker(noise)).mean()"),
+        (("g_loss = -critic", "g_loss = critic"),),
+    ),
+    Case(
+        "generator and critic with one sign",
+        """
+one = torch.tensor(1.0)
+minus = -1 * one
+G, D = nn.Linear(4, 2), nn.Linear(2, 1)
+g_opt, d_opt = torch.optim.RMSprop(G.parameters()), torch.optim.RMSprop(D.parameters())
+for reals in batches:
+    for real in reals:
+        D.zero_grad()
+        of_real = D(real).mean()
+        of_real.backward(minus)
+        of_fake = D(G(torch.randn(8, 4)).data).mean()
+        of_fake.backward(one)
+        d_opt.step()
+    G.zero_grad()
+    score = D(G(torch.randn(8, 4))).mean()
+    score.backward(one)  #!
+    g_opt.step()
+""",
+        (("    score.backward(one)", "    score.backward(minus)"),),
+    ),
     Case(
         "generator helps its judge",
         """
@@ -102,6 +151,27 @@ for at, (s, a, r, s2) in enumerate(batches):
     done = at % 100 == 0
 """,
         (("    done = at % 100 == 0\n", "    if at % 100 == 0:\n        target_q.load_state_dict(q.state_dict())\n"),),
+    ),
+    Case(
+        "copy never updated",
+        """
+def hard_update(into, source):
+    into.load_state_dict(source.state_dict())
+
+q, slow, slower = nn.Linear(4, 2), nn.Linear(4, 2), nn.Linear(4, 2)
+slow.load_state_dict(q.state_dict())
+for at in range(1000):
+    if at % 100 == 0:
+        slow.load_state_dict(slow.state_dict())  #!
+        hard_update(slower, slower)  #!
+    for old, new in zip(slow.parameters(), slow.parameters()):  #!
+        old.data.copy_(0.99 * old.data + 0.01 * new.data)
+""",
+        (
+            ("slow.load_state_dict(slow.state_dict())", "slow.load_state_dict(q.state_dict())"),
+            ("hard_update(slower, slower)", "hard_update(slower, slow)"),
+            ("zip(slow.parameters(), slow.parameters())", "zip(slow.parameters(), q.parameters())"),
+        ),
     ),
     Case(
         "both examples judged alike",

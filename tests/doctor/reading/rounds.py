@@ -15,6 +15,30 @@ _BATCHES = """
 
 CASES = (
     Case(
+        "total of the last layer only",
+        """
+class Flow(nn.Module):
+    def forward(self, x):
+        total = torch.zeros(len(x))
+        for step in self.steps_of_flow:
+            x, total = step(x)  #!
+        return x, total
+""",
+        (("x, total = step(x)", "x, part = step(x)\n            total = total + part"),),
+    ),
+    Case(
+        "total of the last layer only",
+        """
+def complexity(model):
+    kl = 0.0
+    for name, module in model.named_modules():
+        if hasattr(module, "kl"):
+            kl = module.kl()  #!
+    return kl
+""",
+        (("kl = module.kl()", "kl = kl + module.kl()"),),
+    ),
+    Case(
         "best value never changes",
         """
 class Keeper:

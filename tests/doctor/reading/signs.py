@@ -338,6 +338,38 @@ def follow(net, target_net, tau=0.01):
         (("t.data -=", "t.data +="),),
     ),
     Case(
+        "second derivatives mixed",
+        """
+def residual(net, points):
+    u = net(points)
+    slope = torch.autograd.grad(u, points, torch.ones_like(u), create_graph=True)[0]
+    second = torch.autograd.grad(slope, points, torch.ones_like(slope), create_graph=True)[0]  #!
+    return second[:, 0] + second[:, 1] - u
+""",
+        (
+            ("grad(slope, points, torch.ones_like(slope)", "grad(slope[:, 0].sum(), points"),
+            ("second[:, 0] + second[:, 1]", "second[:, 0]"),
+        ),
+        only="torch",
+    ),
+    Case(
+        "second derivatives mixed",
+        """
+def derived(y, x):
+    return torch.autograd.grad(y.sum(), x, create_graph=True)[0]
+def laplacian(net, points):
+    slope = derived(net(points), points)
+    return derived(slope, points).sum(dim=1)  #!
+""",
+        (
+            (
+                "    return derived(slope, points).sum(dim=1)",
+                "    return derived(slope[:, 0], points)[:, 0] + derived(slope[:, 1], points)[:, 1]",
+            ),
+        ),
+        only="torch",
+    ),
+    Case(
         "backward ignores its gradient",
         """
 class Square(torch.autograd.Function):

@@ -84,6 +84,16 @@ def accuracy(x, y):
         (("self.drop(out)", "self.drop(out) + residual"),),
     ),
     Case(
+        "result never used",
+        _BLOCK
+        + """
+        _ = self.drop(x)
+        mixed = self.layer(x)  #!
+        return self.drop(x)
+""",
+        (("return self.drop(x)", "return self.drop(mixed)"),),
+    ),
+    Case(
         "mask never used",
         """
 def learn():

@@ -49,6 +49,24 @@ for x, y in batches:
         ((".detach()", ""),),
     ),
     Case(
+        "gradient cut in the loss",
+        """
+teacher, student = nn.Linear(4, 3), nn.Linear(4, 3)
+optimizer = torch.optim.Adam(student.parameters())
+for x, y in batches:
+    with torch.no_grad():
+        given = teacher(x)
+    answer = student(x)
+    soft = F.log_softmax(given / 2, 1)  #!
+    distance = F.kl_div(soft, F.softmax(given / 2, 1))
+    loss = 0.9 * distance + 0.1 * F.cross_entropy(answer, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("F.log_softmax(given / 2, 1)", "F.log_softmax(answer / 2, 1)"),),
+    ),
+    Case(
         "dropout in evaluation too",
         """
 class Model(nn.Module):
@@ -112,7 +130,7 @@ class Attention(nn.Module):
         net(
             "        self.a = nn.Linear(4, 4)\n", "        h = self.a(x)\n        return torch.tensor(h.tolist())  #!\n"
         ),
-        (("torch.tensor(h.tolist())", "torch.tensor(x.tolist())"),),
+        (("torch.tensor(h.tolist())", "h + torch.tensor(x.tolist())"),),
     ),
     Case(
         "gradient cut in the loss",

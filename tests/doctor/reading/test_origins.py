@@ -330,6 +330,83 @@ x, y = torch.randn(60, 6), torch.randint(0, 2, (60,))
 """
         + TRAIN,
     ),
+    "a transform of the held-out examples": (
+        "held-out inputs of another scale",
+        """
+class Chain:
+    def __init__(self, *steps):
+        self.steps = list(steps)
+    def __call__(self, x):
+        for step in self.steps:
+            x = step(x)
+        return x
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, n, transform):
+        self.x, self.transform = 40 + 9 * torch.randn(n, 6), transform
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, k):
+        return self.transform(self.x[k]), int(self.x[k, 0] > 40)
+def scale(x):
+    return (x - 40) / 9
+full = Chain(scale)
+part = Chain(lambda x: x * 1.0)  #!
+model = nn.Linear(6, 2)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+loader = torch.utils.data.DataLoader(Rows(320, full), batch_size=16, shuffle=True)
+held = torch.utils.data.DataLoader(Rows(100, part), batch_size=50)
+for epoch in range(4):
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    with torch.no_grad():
+        for x, y in held:
+            model(x)
+""",
+    ),
+    "a state that is changed where it is kept": (
+        "copies in a batch",
+        """
+class Walk:
+    def __init__(self):
+        self.place = np.zeros(4, np.float32)
+    def go(self, way):
+        self.place[way] += np.random.randn()
+        return self.place, float(self.place.sum())  #!
+model = nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+walk, seen = Walk(), []
+for step in range(120):
+    place, worth = walk.go(step % 4)
+    seen.append((place, worth))
+    if step >= 40:
+        picked = [seen[k] for k in np.random.randint(0, len(seen), 32)]
+        x = torch.tensor(np.stack([one for one, _ in picked]))
+        y = torch.tensor(np.array([[w] for _, w in picked], np.float32))
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+""",
+    ),
+    "a layer whose result a branch alone reads": (
+        "no gradient",
+        """
+class Block(nn.Module):
+    def __init__(self, short=False):
+        super().__init__()
+        self.norm, self.mix, self.short = nn.LayerNorm(6), nn.Linear(6, 6), short
+    def forward(self, x):
+        h = self.norm(x)
+        mixed = self.mix(h)  #!
+        if self.short:
+            h = x + mixed
+        return h
+model, x, y = nn.Sequential(Block(), nn.Linear(6, 2)), torch.randn(60, 6), torch.randint(0, 2, (60,))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+"""
+        + TRAIN,
+    ),
     "a table made by the model": (
         "broadcast in the loss",
         """

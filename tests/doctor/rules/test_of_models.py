@@ -12,6 +12,7 @@ import glassgrad as gg
 from glassgrad import nn
 from glassgrad.doctor import watch
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.rules import ranked
 from glassgrad.nn import functional as F
 
 
@@ -143,6 +144,67 @@ def test_a_mask_that_keeps_the_filler_is_inverted(keeps: Callable[[Any], Any], t
     given, y = gg.tensor(ids), gg.randint(0, 2, (32,))
     model = Pooled(keeps)
     assert len(found("mask inverted", model, lambda: F.cross_entropy(model(given), y))) == told
+
+
+# --- states behind the padding ---
+
+
+class Reader(nn.Module):
+    """Reads a sequence of tokens and answers by its last state, or by that at the end of its words."""
+
+    def __init__(self, at_end: bool) -> None:
+        super().__init__()
+        self.embed, self.rnn, self.out = nn.Embedding(12, 8), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 2)
+        self.at_end = at_end
+
+    def forward(self, ids: gg.Tensor, lengths: gg.Tensor) -> gg.Tensor:
+        states, _ = self.rnn(self.embed(ids))
+        return self.out(states[gg.arange(len(ids)), lengths - 1] if self.at_end else states[:, -1])
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+def test_a_state_behind_the_padding_is_no_inverted_mask(at_end: bool) -> None:
+    rng = np.random.default_rng(0)
+    ids, lengths = rng.integers(1, 12, (32, 30)), rng.integers(3, 8, 32)
+    lengths[0] = 30
+    for row, length in zip(ids, lengths, strict=True):
+        row[length:] = 0
+    given, ends, y = gg.tensor(ids), gg.tensor(lengths), gg.randint(0, 2, (32,))
+    model = Reader(at_end)
+    seen = found("padding contributes", model, lambda: F.cross_entropy(model(given, ends), y))
+    assert [("the one behind the padding" in one.what, one.severity) for one in seen] == [(True, "error")] * (
+        not at_end
+    )
+    assert not found("mask inverted", model, lambda: F.cross_entropy(model(given, ends), y))
+
+
+# --- layers replaced in the middle ---
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_layers_that_come_in_the_middle_need_an_optimizer(anew: bool) -> None:
+    model, x, y = nn.Sequential(nn.Linear(4, 9), nn.ReLU(), nn.Linear(9, 2)), gg.randn(24, 4), gg.randint(0, 2, (24,))
+    optimizer = gg.optim.Adam(model.parameters(), lr=1e-2)
+    with watch(model, optimizer, report=False, preset="full") as seen:
+        for step in range(24):
+            if step == 12:
+                model[2] = nn.Linear(9, 2)
+                optimizer = gg.optim.Adam(model.parameters(), lr=1e-2) if anew else optimizer
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    told = [one for one in seen.findings if one.rule == "parameters without an optimizer"]
+    assert [one.severity for one in told] == ["error"] * (not anew)
+
+
+def test_frozen_layers_explain_a_model_that_does_not_learn() -> None:
+    symptom, frozen = Finding("learns less than a probe", "warning", "", ""), Finding("frozen layers", "info", "", "")
+    assert [(one.rule, one.because) for one in ranked([symptom, frozen])] == [
+        ("frozen layers", ""),
+        ("learns less than a probe", "frozen layers"),
+    ]
+    alone = ranked([Finding("overfitting", "warning", "", ""), frozen])
+    assert [one.rule for one in alone] == ["overfitting", "frozen layers"]
 
 
 # --- class weights ---

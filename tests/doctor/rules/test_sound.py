@@ -204,6 +204,17 @@ def test_a_minus_before_the_advantage_counts(loss_of: Callable[[Any, Any], Any],
 # --- jumps of the loss ---
 
 
+@pytest.mark.parametrize("scored", [True, False])
+def test_the_score_of_a_critic_may_jump(scored: bool) -> None:
+    model, critic, x, step = nn.Linear(4, 3), nn.Linear(3, 1), gg.rand(64, 4), iter(range(120))
+
+    def loss() -> Any:
+        score = critic(model(x)) + (25.0 if next(step) % 25 > 20 else 1.0)
+        return score.mean() if scored else score.square().mean()
+
+    assert ("loss spikes" in rules(found(model, loss, steps=120))) != scored
+
+
 @pytest.mark.parametrize(("length", "told"), [(1, False), (3, True)])
 def test_a_jump_that_is_over_at_once_is_one_of_the_sample(length: int, told: bool) -> None:
     """What a step has done to the weights is felt in the next steps too."""
@@ -214,3 +225,22 @@ def test_a_jump_that_is_over_at_once_is_one_of_the_sample(length: int, told: boo
         return error + 20 if next(step) % 25 in range(15, 15 + length) else error + 1
 
     assert ("loss spikes" in rules(found(model, loss, steps=120))) == told
+
+
+# --- passes without gradients ---
+
+
+@pytest.mark.parametrize(("own", "told"), [(True, False), (False, True)])
+def test_what_a_sampler_puts_in_again_is_no_other_data(own: bool, told: bool) -> None:
+    """A model that goes on from its outputs leaves the range of its data; examples of another range are a fault."""
+    model, x = nn.Linear(4, 4), gg.randn(64, 4)
+
+    def sampled() -> None:
+        with gg.no_grad():
+            state = gg.randn(64, 4)
+            for _ in range(12):
+                out = model(state if own else 40 * gg.randn(64, 4))
+                state = 1.8 * state + 0.5 * out + 0.3 * gg.randn(64, 4)
+
+    seen = rules(found(model, lambda: F.mse_loss(model(x), x), sampled))
+    assert ("held-out inputs of another scale" in seen) == told

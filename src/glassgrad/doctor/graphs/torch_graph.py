@@ -109,6 +109,8 @@ class Recorder:
         outputs = [one for one in (result if isinstance(result, tuple | list) else (result,)) if library.is_torch(one)]
         if not outputs or not any(one.requires_grad for one in outputs):
             return
+        if outputs[0].is_leaf and name != "requires_grad" and any(one is outputs[0] for one in operands):
+            return  # an optimizer's step of another model changes a parameter in place
         low, labels, constant = math.nan, None, None
         parents = tuple(self._parent(one) for one in operands)
         if name in WITH_LOW:

@@ -34,9 +34,11 @@ class Copies:
         now = self._of(self._model)
         if not self._began.size or now is None or np.array_equal(now, self._began):
             return
+        seen: set[int] = set()
         for variable, held in self._others():
             weight = self._of(held)
-            if weight is not None and np.array_equal(weight, self._began):
+            if id(held) not in seen and weight is not None and np.array_equal(weight, self._began):
+                seen.add(id(held))
                 yield variable, _line(variable, files)
 
     def follows(self, files: list[str]) -> Iterator[tuple[str, float, str, str]]:

@@ -24,6 +24,7 @@ from glassgrad.doctor.observers.forward_watch import Looker
 from glassgrad.doctor.observers.models import standing
 from glassgrad.doctor.observers.models.apart import Apart
 from glassgrad.doctor.observers.models.beginnings import gains, slight
+from glassgrad.doctor.observers.models.grown import goes_on, grown, is_copied
 from glassgrad.doctor.observers.models.reached import Reached
 from glassgrad.doctor.observers.models.resting import Resting, fixed
 from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, remade, told, where_put
@@ -59,7 +60,7 @@ class Structure:
         self._alike: tuple[tuple[str, ...], str] = (), ""
         self._matrices = 0
         self._files: list[str] = []
-        self._order = ""
+        self._order = self._goes_on = ""
         self._pending, self._room = False, _MOST_BYTES
         self._thrown = self._passes = self._same = self._varied = 0
         self._zeros: list[float] = []
@@ -181,7 +182,7 @@ class Structure:
         if self._passes <= _PASSES:
             self._thrown += self._pending and not any(_has_gradient(one) for one in self._held)
         self._note("B")
-        if not self._begun or self._calls.steps == 1:
+        if not self._begun or self._calls.steps == 1 or (not self._replaced and grown(self._model, self._mine)):
             self._begun = True
             if not self._calls.steps:
                 self._look_for_alike()
@@ -208,10 +209,10 @@ class Structure:
         self._draws.look(first)
         self._calls.note("held")
         self._rows.held(entering, self._calls.steps)
-        self._drift.held(entering)
+        leaving = library.numbers(library.first_tensor(output))
+        self._drift.held(entering, leaving)
         if not self.scores or self.validations.full:
             return
-        leaving = library.numbers(library.first_tensor(output))
         if leaving is not None and leaving.ndim and entering.ndim:
             frame = provenance.user_frame()
             self.validations.look(self._calls.steps, frame, entering, leaving, self.scores[-1].kind)
@@ -347,9 +348,7 @@ class Structure:
             self._gains, self._slight = gains(self._model, matrices), slight(self._model, matrices)
 
     def _look_for_strays(self, loss: Tensor) -> None:
-        if loss is None:
-            return
-        behind = leaves(loss)
+        behind = leaves(loss) if loss is not None else []
         strays = [one for one in behind if id(one) not in self._mine]
         if not strays:
             return
@@ -364,15 +363,11 @@ class Structure:
         for one in unheld:
             if name := names.get(id(one)):
                 self._replaced[name] = where_put(self._model, name, frame)
+                self._goes_on = goes_on(frame) if self._calls.steps > 1 else ""
         if not self._calls.steps:
-            self._twins = {id(one) for one in unheld if self._is_copied(one)}
+            self._twins = {id(one) for one in unheld if is_copied(one, self._named)}
         rest = [one for one in unheld if id(one) not in names and id(one) not in self._twins]
         self._outside |= {one.name: one for one in outside(self._model, rest, frame)}
-
-    def _is_copied(self, stray: Tensor) -> bool:
-        """Tell whether a parameter is a copy of one of the model, as those of a target network are."""
-        mine = (library.values(one) for _, one in self._named if tuple(one.shape) == tuple(stray.shape))
-        return any(np.array_equal(one, library.values(stray)) for one in mine)
 
     def fitted(self, setup: Setup) -> Setup:
         """Return a setup as it is now: what is frozen, and what no optimizer has, none made later either."""
@@ -418,6 +413,7 @@ class Structure:
         return Parts(
             outside=tuple(self._outside.values()),
             replaced=tuple(self._replaced.items()),
+            goes_on=self._goes_on,
             alike=names,
             matrices=self._matrices,
             alike_at=line,

@@ -37,6 +37,7 @@ _OTHERS = {
     "average pushed away": "the difference is taken",
     "entropy with the wrong sign": "the term is computed",
     "penalty subtracted": "the term is computed",
+    "gradient cut in the loss": "the term is computed",
     "sign of the loss turned": "the term is computed",
     "pairs shuffled apart": "the other order is drawn",
     "weight instead of pos_weight": "the ratio is computed",
@@ -159,7 +160,11 @@ def _merged(found: Sequence[Finding], rest: Sequence[Finding]) -> list[Finding]:
         if len(same) == 1 and sum(other.rule == one.rule for other in merged) == 1:
             (other,) = same
             text = other.what.replace(_READ, f"{_READ} at {other.where}", 1)
-            merged[at] = replace(one, what=f"{one.what}; {text}", where=other.where, remedy=other.remedy or one.remedy)
+            severity = (
+                min(one.severity, other.severity, key=SEVERITIES.index) if one.severity == "info" else one.severity
+            )
+            what, remedy = f"{one.what}; {text}", other.remedy or one.remedy
+            merged[at] = replace(one, what=what, where=other.where, remedy=remedy, severity=severity)
             left.remove(other)
     return [*merged, *left]
 

@@ -18,6 +18,7 @@ from glassgrad.doctor.reading.about import (
     rounds,
     signs,
     slips,
+    stored,
     tensors,
     weights,
 )
@@ -35,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     *rounds.RULES,
     *data.RULES,
     *datasets.RULES,
+    *stored.RULES,
     *measures.RULES,
     *tensors.RULES,
     *attention.RULES,

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from glassgrad.doctor.reading.actors import modules
+from glassgrad.doctor.reading.actors import modules, setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.program import DEEPEST, FUNCTIONS, Bound, Class, Program, argument
@@ -173,6 +173,13 @@ def has_weights(program: Program, call: ast.Call) -> bool:
         return found.name in WITH_WEIGHTS
     inner = (node for node in ast.walk(found.owner.node) if isinstance(node, ast.Call) and node is not call)
     return any(library_name(program, one) in WITH_WEIGHTS | {"Parameter"} for one in inner)
+
+
+def drops(program: Program) -> bool:
+    """Tell whether a dropout of a script may drop something: not if each has a probability of 0, also by a default."""
+    places = {**dict.fromkeys(DRAWING, 0), "dropout": 1}
+    calls = [(call, places[name]) for call in program.calls if (name := library_name(program, call)) in places]
+    return not calls or any(setting(program, argument(call, "p", place)) != 0 for call, place in calls)
 
 
 def kinds(program: Program, found: Layer, depth: int = 0) -> set[str] | None:

@@ -301,6 +301,8 @@ def _judged(source: str, trial: Trial, before: dict[str, tuple[Figure, Figure]])
         won = gain(middle, after)
         if after is None or won < _least(trial.edit, middle) or gain(after, best):
             continue
+        if after.value == 0 and not middle.higher and middle.value != 0:
+            continue  # an error of exactly 0: with the change nothing is computed
         if not harms(trial.edit, trial.figures, before):
             return Repair(trial.edit, line_of(source, trial.edit.line), middle, (after.value,), won)
     return None

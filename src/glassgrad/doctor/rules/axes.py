@@ -15,6 +15,7 @@ from glassgrad.doctor.run import Run
 _RESHAPES = words("reshape view unflatten")
 _SHIFTS = words("pad cat concatenate stack")
 _SAME = words("dropout contiguous clone astype to float type")
+_SELECTS = words("getitem select pick index_select slice")
 _ATTENDS = words("softmax attention scaled_dot_product_attention")
 _MIXES = words("softmax lstm gru rnn rnn_tanh rnn_relu attention scaled_dot_product_attention")
 
@@ -150,11 +151,38 @@ def _direct(graph: Graph, number: int) -> Op | None:
 )
 def _inverted(run: Run) -> Iterator[Seen]:
     found = run.parts.padding
-    if found is not None and found.inverted:
+    if found is not None and found.inverted and not _read_behind(run):
         where = source_lines.masking(run.parts.files) or run.calls.line("forward")
         what = (
             f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it far "
             f"more than on the words before it: the mask{_at(where)} leaves out what it should keep"
+        )
+        yield Seen(what, where)
+
+
+def _read_behind(run: Run) -> str:
+    """Return the line that takes the last state of a recurrent layer in a script that masks nothing; else empty."""
+    recurrent = words("lstm gru rnn rnn_tanh rnn_relu")
+    ops = run.graph.ops if run.graph is not None else ()
+    if source_lines.masking(run.parts.files) or any(op.name in _ATTENDS for op in ops):
+        return ""
+    layers = [at for at, op in enumerate(ops) if op.name in recurrent]
+    taken = [op.where for op in ops if op.name in _SELECTS and set(op.parents) & set(layers) and op.where]
+    return (taken or [ops[at].where for at in layers if ops[at].where] or [""])[-1]
+
+
+@error(
+    "padding contributes",
+    "Take the state at the end of each sequence, or pack the sequences.",
+    "states[torch.arange(len(lengths)), lengths - 1]  # or pack_padded_sequence before the layer",
+)
+def _behind(run: Run) -> Iterator[Seen]:
+    found = run.parts.padding
+    where = _read_behind(run) if found is not None and found.inverted else ""
+    if found is not None and where:
+        what = (
+            f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it far "
+            f"more than on the words before it: the state that is taken at {where} is the one behind the padding"
         )
         yield Seen(what, where)
 

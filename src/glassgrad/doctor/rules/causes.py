@@ -88,7 +88,13 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "parameter not registered": (*_LOSS, *_NOTHING, "layers nobody trains", "stopped"),
     "dropout at the output": (*_LOSS, "gradients mostly noise"),
     "targets of 0 instead of -1": (*_LOSS, *_NOTHING),
-    "inputs change from epoch to epoch": (*_ALL, *_APART, "inputs unnormalised", "inputs constant"),
+    "inputs change from epoch to epoch": (
+        *_ALL,
+        *_APART,
+        "inputs unnormalised",
+        "inputs constant",
+        "held-out inputs of another scale",
+    ),
     "nothing was loaded": _LOSS,
     "averaged twice": (*_LOSS, "rate unfit for the weights", *_APART),
     "loss is 0": (*_LOSS, *_NOTHING, *_APART),
@@ -111,6 +117,9 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "random initial state": _LOSS,
     "backward ignores its gradient": (*_ALL, *_APART),
     "backward does not fit its forward": (*_ALL, *_APART),
+    "second derivatives mixed": _LOSS,
+    "total of the last layer only": (*_LOSS, *_NOTHING),
+    "generator and critic with one sign": (*_ALL, *_APART),
     "average pushed away": _VALIDATED,
     "average follows at once": _VALIDATED,
     "targets shifted twice": (*_LOSS, *_APART),
@@ -185,6 +194,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "vanishing gradient": (*_LOSS, "gradients mostly noise"),
     "dead units": (*_LOSS, "no gradient", "vanishing gradient"),
     "no gradient": _LOSS,
+    "frozen layers": ("loss does not fall", "learns less than a probe", "examples not learnt", "underfitting"),
 }
 """For each cause, the findings that it explains if both occur and the cause stands above them."""
 

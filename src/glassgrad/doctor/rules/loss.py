@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.doctor.graphs.graph import LEAF, Graph
-from glassgrad.doctor.library import Array
+from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph
+from glassgrad.doctor.library import Array, words
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules import learnable
 from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warning
@@ -34,6 +34,7 @@ MOVED = 1.4
 """The ratio of sizes of targets or batches, from which they are not drawn from one data set."""
 MOSTLY = 0.9
 _CUT = frozenset({"relu", "clip", "maximum", "minimum", "where"})
+_LINEAR = words("mean sum negative multiply divide add subtract") | VIEWS
 SMALL = 24
 """The number of weights below which a first step may go far."""
 DIVERGED = 30.0
@@ -229,13 +230,24 @@ def _moves(run: Run) -> bool:
 
 
 def _is_signed(graph: Graph | None) -> bool:
-    """Tell whether each example has a weight of either sign, as an advantage: the value of such a loss says nothing."""
+    """Tell whether the value of a loss says nothing: each example has a weight of either sign, as an advantage, or the
+    loss is a mean of the raw outputs of a critic.
+    """
+    if _is_of_scores(graph):
+        return True
     for _, op in graph.of_loss() if graph is not None else ():
         weights = op.constant
         known = op.name == "multiply" and weights is not None and len(weights.shape) > 0 and weights.shape[0] > 1
         if known and weights is not None and weights.low < 0 < weights.high and math.prod(weights.shape[1:]) == 1:
             return True
     return False
+
+
+def _is_of_scores(graph: Graph | None) -> bool:
+    """Tell whether a loss is a mean of what the last layer computes, such as `-critic(fake).mean()`."""
+    behind = [op for _, op in graph.of_loss()] if graph is not None else []
+    means = any(op.name in {"mean", "sum"} for op in behind)
+    return means and all(op.name in _LINEAR and (op.constant is None or not op.constant.shape) for op in behind)
 
 
 @warning(

@@ -75,7 +75,15 @@ def _held_better(one: Outside) -> str:
 )
 def _replaced(run: Run) -> Iterator[Seen]:
     names = [name for name, _ in run.parts.replaced]
-    if names:
+    if names and run.parts.goes_on:
+        what = (
+            f"{listed(names)} came to the model in the middle of the training, which goes on at {run.parts.goes_on} "
+            f"with the optimizer made{_at(run.setup.built)}: it still has the earlier weights, and the new ones never "
+            "change"
+        )
+        remedy = "optimizer = ...  # anew, behind the change of the model"
+        yield Seen(what, run.parts.goes_on, float(len(names)), remedy=remedy)
+    elif names:
         head = names[0].rpartition(".")[0] or names[0]
         where = next((line for _, line in run.parts.replaced if line), run.setup.built)
         what = (

@@ -6,6 +6,13 @@ from tests.doctor.reading.case import Case
 
 CASES = (
     Case(
+        "best taken from the wrong end",
+        """
+best = plans[scores_of(plans).argmin()]  #!
+""",
+        (("scores_of(plans)", "costs_of(plans)"),),
+    ),
+    Case(
         "largest value taken for its class",
         """
 pred, _ = torch.max(model(x), 1)

@@ -29,6 +29,16 @@ with torch.no_grad():
         (("with torch", "model.eval()\nwith torch"),),
     ),
     Case(
+        "evaluation without eval()",
+        """
+model = nn.TransformerEncoderLayer(8, 2, dropout=0.05)
+loss.backward()
+with torch.no_grad():
+    score = model(x)  #!
+""",
+        (("dropout=0.05", "dropout=0.0"),),
+    ),
+    Case(
         "mode set as an attribute",
         "model.training = False  #!\n",
         (("model.training = False", "model.eval()"),),

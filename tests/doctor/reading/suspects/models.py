@@ -7,6 +7,21 @@ from tests.doctor.reading.suspects import models_more
 
 CASES = (
     Case(
+        "neighbours added up",
+        """
+class Layer(nn.Module):
+    def forward(self, x, edge_index):
+        row, col = edge_index
+        degree = torch.bincount(col, minlength=len(x)).clamp(min=1)
+        out = torch.zeros_like(x).index_add(0, col, self.linear(x)[row])
+        return out / degree[:, None]
+
+
+edge_index = links.nonzero().t()  #!
+""",
+        (("        return out / ", "        out = out + self.own(x)\n        return out / "),),
+    ),
+    Case(
         "rectifier behind the last layer",
         """
 class Net(nn.Module):

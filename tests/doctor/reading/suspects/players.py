@@ -22,6 +22,36 @@ _STORE = "            memory.push(state, action, reward, next_state, done)\n    
 
 CASES = (
     Case(
+        "action of another step",
+        """
+def played(env, policy):
+    states, actions = [env.reset()], [torch.zeros(2)]
+    for _ in range(100):
+        action = policy(states[-1])
+        states.append(env.step(action))
+        actions.append(action)
+    return torch.stack(states), torch.stack(actions)
+states, actions = played(env, policy)
+loss = F.mse_loss(model(states[:-1], actions[:-1]), states[1:])  #!
+""",
+        (("actions[:-1]", "actions[1:]"),),
+    ),
+    Case(
+        "action of another step",
+        """
+states, actions = torch.zeros(8, 101, 4), torch.zeros(8, 101, 2)
+state = env.reset()
+for t in range(101):
+    action = torch.randn(8, 2)
+    states[:, t] = state
+    actions[:, t] = action
+    state = env.step(action)
+now, then = states[:, :-1], states[:, 1:]
+loss = F.mse_loss(model(now, actions[:, 1:]), then)  #!
+""",
+        (("actions[:, 1:]", "actions[:, :-1]"),),
+    ),
+    Case(
         "future valued behind the end",
         """
 def targets(rewards, dones, next_q, gamma=0.9):
@@ -345,5 +375,39 @@ for real in batches:
     opt_g.step()
 """,
         (("    d_loss", "    opt_d.zero_grad()\n    d_loss"),),
+    ),
+    Case(
+        "log-determinant of the other direction",
+        """
+class Step(nn.Module):
+    def forward(self, z):
+        s, t = self.net(z)
+        return z * torch.exp(s) + t, s.sum(-1)
+
+    def inverse(self, x):
+        s, t = self.net(x)
+        log_det = s.sum(-1)  #!
+        return (x - t) / torch.exp(s), log_det
+
+class Flow(nn.Module):
+    def log_prob(self, x):
+        total = 0
+        for step in reversed(self.steps):
+            x, one = step.inverse(x)
+            total = total + one
+        return self.base.log_prob(x).sum(-1) + total
+""",
+        (("total = total + one", "total = total - one"),),
+    ),
+    Case(
+        "one layer for mean and deviation",
+        """
+class Actor(nn.Module):
+    def forward(self, x):
+        h = self.body(x)
+        log_std = F.relu(self.spread(h)).clamp(-5, 2)  #!
+        return torch.distributions.Normal(self.middle(h), log_std.exp())
+""",
+        (("F.relu(self.spread(h))", "self.spread(h)"),),
     ),
 )

@@ -6,6 +6,37 @@ from tests.doctor.reading.case import Case
 
 CASES = (
     Case(
+        "positives of another layout",
+        """
+def contrast(z1, z2):
+    z = F.normalize(torch.cat([z1, z2]), dim=1)
+    scores = z @ z.T / 0.2 - 1e9 * torch.eye(len(z))
+    partners = torch.arange(len(z)) ^ 1  #!
+    return F.cross_entropy(scores, partners)
+""",
+        (("torch.cat([z1, z2])", "torch.stack([z1, z2], dim=1).flatten(0, 1)"),),
+    ),
+    Case(
+        "positives of another layout",
+        """
+def contrast(z1, z2, n):
+    z = F.normalize(torch.stack([z1, z2], dim=1).view(2 * n, -1), dim=1)
+    partners = (torch.arange(2 * n) + n) % (2 * n)  #!
+    return F.cross_entropy(z @ z.T / 0.2 - 1e9 * torch.eye(2 * n), partners)
+""",
+        (("torch.stack([z1, z2], dim=1).view(2 * n, -1)", "torch.cat([z1, z2])"),),
+    ),
+    Case(
+        "predicted noise instead of new noise",
+        """
+def step(model, x, t):
+    guess = model(x, t)
+    mean = (x - betas[t] / (1 - kept[t]).sqrt() * guess) / (1 - betas[t]).sqrt()
+    return mean + betas[t].sqrt() * guess  #!
+""",
+        (("betas[t].sqrt() * guess", "betas[t].sqrt() * torch.randn_like(x)"),),
+    ),
+    Case(
         "fakes cut off from their generator",
         """
 for real in batches:
@@ -450,39 +481,5 @@ class Generator(nn.Module):
         return self.main(z)
 """,
         (("nn.Sigmoid()", "nn.Tanh()"),),
-    ),
-    Case(
-        "log-determinant of the other direction",
-        """
-class Step(nn.Module):
-    def forward(self, z):
-        s, t = self.net(z)
-        return z * torch.exp(s) + t, s.sum(-1)
-
-    def inverse(self, x):
-        s, t = self.net(x)
-        log_det = s.sum(-1)  #!
-        return (x - t) / torch.exp(s), log_det
-
-class Flow(nn.Module):
-    def log_prob(self, x):
-        total = 0
-        for step in reversed(self.steps):
-            x, one = step.inverse(x)
-            total = total + one
-        return self.base.log_prob(x).sum(-1) + total
-""",
-        (("total = total + one", "total = total - one"),),
-    ),
-    Case(
-        "one layer for mean and deviation",
-        """
-class Actor(nn.Module):
-    def forward(self, x):
-        h = self.body(x)
-        log_std = F.relu(self.spread(h)).clamp(-5, 2)  #!
-        return torch.distributions.Normal(self.middle(h), log_std.exp())
-""",
-        (("F.relu(self.spread(h))", "self.spread(h)"),),
     ),
 )

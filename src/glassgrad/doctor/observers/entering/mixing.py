@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -66,15 +65,16 @@ class Mixing:
             return  # a state that goes on from call to call
         rows, places = entering.shape[:2]
         if before.ndim > 2 and before.shape[1] == rows and len(before) not in {rows, places}:
-            self.mixed = _mixes(entering, _turned(before), lambda given: _turned(once(given)), 0, draws)
+            # Outputs time by time, as for CTC, have the examples second.
+            self.mixed = _mixes(entering, np.moveaxis(before, 1, 0), lambda given: _turned(once(given)), 0, draws)
         elif len(before) == rows:
             self.mixed = _mixes(entering, before, once, 0, draws)
         elif len(before) == rows * places:  # the examples may be the first axis of the inputs, or the second
             self.mixed = all(_mixes(entering, before, once, axis, draws) for axis in (0, 1))
 
 
-def _turned(outputs: Any) -> Any:
-    """Return outputs that a model gives time by time, as for CTC, with the examples first."""
+def _turned(outputs: Array | None) -> Array | None:
+    """Return outputs that a model gives time by time with the examples first."""
     return None if outputs is None else np.moveaxis(outputs, 1, 0)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.learning import uncleared
+from glassgrad.doctor.reading.about.modes import moded
 from glassgrad.doctor.reading.about.rounds import PER_STEP, falls_slowly, per_batch, per_epoch
 from glassgrad.doctor.reading.actors import modules, optimizer, related, trained_by
 from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterations, made, rounds, trainings
@@ -401,7 +402,7 @@ def _never_eval(program: Program) -> Iterator[Spot]:
         for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
             found = layer(program, call.func) if isinstance(call.func, ast.Name) else None
             parts = kinds(program, found) if found is not None else None
-            resting = sorted((parts or set()) & (DRAWING | NORMS))
+            resting = sorted((parts or set()) & moded(program))
             if resting and isinstance(call.func, ast.Name) and not repeats(program, call):
                 yield spot(call, model=call.func.id, parts=" and ".join(resting))
                 break

@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.about.datasets import on_test, trained_on
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Loop, Program, argument, constant, is_given
+from glassgrad.doctor.reading.program import FUNCTIONS, Loop, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import layer, library_name, losses
 
@@ -253,10 +253,28 @@ def _augmented(program: Program) -> Iterator[Spot]:
         function = program.functions.get(name)
         if function is None or not _AUGMENTS.search(name) or not call.args or not _is_held_out(program, call):
             continue
-        drawn = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _draws(program, one)]
+        drawn = _drawn_in(program, function)
         around = {ast.unparse(one.test) for one in ast.walk(function) if isinstance(one, ast.If)}
-        if drawn and not call.keywords and not any("train" in test for test in around):
+        fixed = not call.keywords and not any("train" in test for test in around)
+        if drawn and fixed and not _is_fresh(program, call):
             yield spot(call, drawn[0], text=shown(call))
+
+
+def _drawn_in(program: Program, node: ast.AST) -> list[ast.Call]:
+    """Return the calls in a function or an expression that draw random numbers."""
+    return [one for one in ast.walk(node) if isinstance(one, ast.Call) and _draws(program, one)]
+
+
+def _is_fresh(program: Program, call: ast.Call) -> bool:
+    """Tell whether the examples that a call gets are drawn anew where it stands, so that no call repeats them."""
+    given = call.args[0]
+    bound = program.bound(given) if isinstance(given, ast.Name) else None
+    block = next((one for one in program.outward(call) if isinstance(one, (ast.With, *FUNCTIONS))), None)
+    if bound is not None and bound.value is not None and any(one is block for one in program.outward(bound.statement)):
+        given = bound.value
+    makers = [one.func.id for one in ast.walk(given) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+    known = [program.functions[one] for one in makers if one in program.functions]
+    return any(_drawn_in(program, one) for one in (given, *known))
 
 
 @reads("augmented before the split")

@@ -47,8 +47,29 @@ def cut_terms(program: Program) -> Iterator[Spot]:
                 continue
             for term, it in zip(found, reached, strict=True):
                 if it.known and not it.learns and it.cut and _is_computed(program, term):
-                    node = it.cut[0][1]
-                    yield spot(node, event.node, *_statements(program, term), text=shown(node))
+                    yield _blamed(program, term, it.cut[0][1], event)
+
+
+def _blamed(program: Program, term: Term, node: ast.expr | ast.stmt, event: Event) -> Spot:
+    """Return the place that cuts a term off: an op, or what is computed of the results of a block without gradients."""
+    also: list[ast.expr | ast.stmt] = [event.node, *_statements(program, term)]
+    if not _is_block(program, node):
+        return spot(node, *also, text=shown(node), why="is a number")
+    call = next(one.node for one in term.factors if isinstance(one.node, ast.Call) and loss(program, one.node))
+    why = f"has no gradient, since {shown(node)} switches it off"
+    place = known.input if (known := loss(program, call)) is not None else call
+    while isinstance(place, ast.Name) and (value := program.value_of(place)) is not None:
+        place = value
+    if isinstance(place, ast.Name) or switched_off(program, place) is not None:
+        return spot(node, *also, text=shown(call), why=why)
+    why = f"has no gradient, since {shown(place)} uses only what {shown(node)} has cut off"
+    return spot(place, *also, node, text=shown(call), why=why)
+
+
+def _is_block(program: Program, node: ast.AST) -> bool:
+    """Tell whether a place is the head of a block, or a decorator, that switches gradients off."""
+    outer = program.parents.get(node)
+    return isinstance(outer, ast.withitem) or node in getattr(outer, "decorator_list", ())
 
 
 def _together(program: Program, term: Term) -> Reach:
@@ -65,7 +86,9 @@ def _is_computed(program: Program, term: Term) -> bool:
 
 
 def _statements(program: Program, term: Term) -> list[ast.stmt]:
-    return [program.statement(one.node) for one in term.factors]
+    """Return the statements of the factors of a term, those that compute something first."""
+    factors = sorted(term.factors, key=lambda one: not isinstance(one.node, ast.Call))
+    return [program.statement(one.node) for one in factors]
 
 
 def cut_layers(program: Program) -> Iterator[Spot]:

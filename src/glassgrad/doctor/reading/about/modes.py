@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from glassgrad.doctor.reading.program import Loop, Program, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.values import DRAWING, NORMS, drops
 
 _OVER = frozenset({"modules", "children", "named_modules", "named_children"})
 
@@ -19,6 +20,11 @@ class _Rest:
     call: ast.Call
     model: str
     part: str
+
+
+def moded(program: Program) -> frozenset[str]:
+    """Return the layers that behave otherwise in training, without dropout if all of the script drops nothing."""
+    return NORMS | DRAWING if drops(program) else NORMS
 
 
 def undone(program: Program) -> Iterator[Spot]:

@@ -1,17 +1,18 @@
-"""Rules about returns of episodes, and about generators and discriminators."""
+"""Rules about returns of episodes, and about generators and what judges them."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import modules, optimizer
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Event, trainings
-from glassgrad.doctor.reading.program import Program, number
+from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.terms import terms
+from glassgrad.doctor.reading.terms import Term, terms
 from glassgrad.doctor.reading.values import library_name, loss
 
 _GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
@@ -95,7 +96,35 @@ def _turned_outside(program: Program, loop: ast.For) -> bool:
 
 @reads("copy never updated")
 def _never_copied(program: Program) -> Iterator[Spot]:
-    """Find a target network of a value model that nothing ever updates."""
+    """Find a target network of a value model that nothing ever updates, and models that get their own weights."""
+    for call in program.calls:
+        name = _from_itself(program, call)
+        if name:
+            what = f"{shown(call)} copies the weights of {name} into {name} itself, which changes nothing"
+            yield spot(call, what=what, name=name)
+    yield from _left_alone(program)
+
+
+def _from_itself(program: Program, call: ast.Call) -> str:
+    """Return the model of `m.load_state_dict(m.state_dict())`, or of a copy from one to the other that are the same."""
+    given = [ast.unparse(one) for one in call.args[:2]]
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if function == "load_state_dict" and isinstance(call.func, ast.Attribute) and given:
+        name = ast.unparse(call.func.value)
+        return name if given[0] == f"{name}.state_dict()" else ""
+    if len(call.args) < 2 or given[0] != given[1]:
+        return ""
+    if function == "zip" and len(call.args) == 2:
+        copies = isinstance(loop := program.parents.get(call), ast.For) and re.search(r"\.copy_\(", ast.unparse(loop))
+        model = re.fullmatch(r"([\w.]+)\.parameters\(\)", given[0])
+        return model[1] if model and copies else ""
+    inner = flow(program).callee(call)
+    moves = inner is not None and re.search(r"\.load_state_dict\(|\.copy_\(", ast.unparse(inner.function))
+    return given[0] if moves and modules(program, call.args[0]) is not None else ""
+
+
+def _left_alone(program: Program) -> Iterator[Spot]:
+    """Yield the target networks that the script never changes."""
     if not any(_GAMMA.search(getattr(node, "id", getattr(node, "attr", ""))) for node in program.nodes):
         return
     for node in program.nodes:
@@ -109,7 +138,8 @@ def _never_copied(program: Program) -> Iterator[Spot]:
         calls = [one for one in uses if _is_called(program, one)]
         updates = [one for one in uses if not _is_harmless(program, one, node)]
         if calls and not updates:
-            yield spot(node, program.statement(calls[0]), name=name, text=shown(node))
+            what = f"{name}, made by {shown(node)}, computes targets, but nothing ever copies newer weights into it"
+            yield spot(node, program.statement(calls[0]), what=what, name=name)
 
 
 def _names(node: ast.AST, name: str) -> bool:
@@ -219,6 +249,8 @@ def _from_model(program: Program, value: Value, depth: int) -> bool:
     if isinstance(node, ast.Name):
         before = _before(program, value)
         return before is not None and _from_model(program, before, depth + 1)
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        return _from_model(program, Value(node.value, value.frame), depth + 1)
     if isinstance(node, ast.Call):
         if modules(program, Value(node.func, value.frame)) is not None:
             return True
@@ -272,6 +304,79 @@ def _steps_generator(program: Program, steps: list[Event], event: Event, events:
     mine = optimizer(program, behind[0].value) if behind else None
     others = [optimizer(program, step.value) for step in before]
     return mine is not None and any(one is not None and one != mine for one in others)
+
+
+# --- critics ---
+
+
+@reads("generator and critic with one sign")
+def _one_sign(program: Program) -> Iterator[Spot]:
+    """Find a generator whose loss has the score of its fakes with the sign that the critic's loss gives it."""
+    seen: set[ast.expr] = set()
+    uphill = any(given.arg == "maximize" for call in program.calls for given in call.keywords)
+    for one in trainings(program) if not uphill else ():
+        passes = [(event, _scored(program, event)) for event in one.of("backward")]
+        critics = [([event], found) for event, found in passes if len(found) == 2]
+        critics += [
+            ([event, other], [*first, *second])
+            for (event, first), (other, second) in itertools.pairwise(passes)
+            if len(first) == len(second) == 1
+        ]
+        against = [
+            row for row in critics if {fake for _, fake in row[1]} == {True, False} == {s > 0 for s, _ in row[1]}
+        ]
+        signs = {sign for _, found in against for sign, fake in found if fake}
+        mine = {event.node for events, _ in against for event in events}
+        for event, found in passes:
+            if len(signs) != 1 or found != [(*signs, True)] or event.node in mine | seen:
+                continue
+            if _steps_generator(program, one.of("step"), event, one.events):
+                seen.add(event.node)
+                yield spot(event.node, *_made(program, event), text=shown(event.value.node))
+
+
+def _made(program: Program, event: Event) -> list[ast.stmt]:
+    """Return the statement that computes the loss of a pass."""
+    node = event.value.node
+    bound = program.bound(node) if isinstance(node, ast.Name) else None
+    return [bound.statement] if bound is not None and isinstance(bound.statement, ast.stmt) else []
+
+
+def _scored(program: Program, event: Event) -> list[tuple[int, bool]]:
+    """Return the scores in the loss of a pass, each with its sign and whether it judges a fake."""
+    call = event.node
+    given = argument(call, "gradient", 0) if isinstance(call, ast.Call) else None
+    sign = 1 if given is None else _sign(program, Value(given, event.frame))
+    found: list[tuple[int, bool]] = []
+    for term in terms(program, event.value) if sign else ():
+        for one in term.factors:
+            node = one.node
+            if not isinstance(node, ast.Call) or loss(program, node) is not None or len(node.args) != 1:
+                continue
+            if modules(program, Value(node.func, one.frame)) is not None:
+                found.append((sign * term.sign, _is_generated(program, one)))
+    return found
+
+
+def _sign(program: Program, value: Value) -> int:
+    """Return the sign of a tensor of ones, or of one that is written as a number; 0 if it is unknown."""
+    signs = {_sign_of(program, one) for one in terms(program, value)}
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def _sign_of(program: Program, term: Term) -> int:
+    node = term.factors[0].node
+    if len(term.factors) != 1 or not isinstance(node, ast.Call):
+        return 0
+    kind = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if kind in {"cuda", "to", "float", "double"} and isinstance(node.func, ast.Attribute):
+        return term.sign * _sign(program, Value(node.func.value, term.factors[0].frame))
+    if kind in {"ones", "ones_like"}:
+        return term.sign
+    given = node.args[0] if node.args and re.fullmatch(r"tensor|as_tensor|\w*Tensor", kind) else None
+    given = given.elts[0] if isinstance(given, ast.List) and len(given.elts) == 1 else given
+    size = number(given)
+    return 0 if not size else term.sign * (1 if size > 0 else -1)
 
 
 RULES = rules_of(globals())

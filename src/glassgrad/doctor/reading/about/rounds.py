@@ -387,4 +387,59 @@ def _sets_anew(node: ast.Assign, name: str) -> bool:
     return any(ast.unparse(one) == name for one in parts)
 
 
+# --- totals ---
+
+
+@reads("total of the last layer only")
+def _last_layer(program: Program) -> Iterator[Spot]:
+    """Find `total = 0` before `for layer in layers: x, total = layer(x)`, and a total that only a later line reads."""
+    for loop in program.nodes:
+        around = program.function(loop) if isinstance(loop, ast.For) else None
+        if not isinstance(loop, ast.For) or around is None or not _over_layers(program, loop):
+            continue
+        sets = [one for one in ast.walk(loop) if isinstance(one, ast.Assign) and _asks_layer(one, loop)]
+        names = {it.id for one in sets for it in ast.walk(one.targets[0]) if isinstance(it, ast.Name)}
+        for name in sorted(names):
+            mine = [one for one in sets if _sets_anew(one, name)]
+            uses = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == name]
+            inside = {one for one in ast.walk(loop) if isinstance(one, ast.Name)}
+            alone = sum(one in inside for one in uses) == len(mine) == 1
+            later = [one for one in uses if isinstance(one.ctx, ast.Load) and one.lineno > (loop.end_lineno or 0)]
+            if alone and later and _begins_at_zero(program, around, name, loop):
+                over = f"for {shown(loop.target)} in {shown(loop.iter)}"
+                yield spot(mine[0], loop, text=shown(mine[0]), name=name, loop=over)
+
+
+def _over_layers(program: Program, loop: ast.For) -> bool:
+    """Tell whether a loop goes to its end over the parts of a model: layers, modules or parameters."""
+    ends = any(isinstance(one, ast.Break | ast.Return) for one in ast.walk(loop))
+    over = ast.unparse(loop.iter)
+    targets = [one for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
+    held = any(modules(program, Value(one)) is not None for one in targets)
+    owner = program.owner(loop)
+    inside = "self." in over and owner is not None and owner.is_module
+    parts = re.search(r"(^|[._])(\w*layers?|flows?|bijectors?|couplings?)\b|(modules|children|parameters)\(", over)
+    return not ends and (held or inside or bool(parts))
+
+
+def _asks_layer(node: ast.Assign, loop: ast.For) -> bool:
+    """Tell whether a value comes from a call of what a loop goes over, or of a method of it."""
+    names = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+    called = node.value.func if isinstance(node.value, ast.Call) else None
+    while isinstance(called, ast.Attribute):
+        called = called.value
+    return isinstance(called, ast.Name) and called.id in names
+
+
+def _begins_at_zero(program: Program, around: ast.AST, name: str, loop: ast.For) -> bool:
+    """Tell whether a name holds zeros when a loop begins."""
+    scope = program.scope(loop)
+    before = [one for one in program.bindings(scope, name) if one.line < loop.lineno]
+    value = before[-1].value if before and scope is around and before[-1].item is None else None
+    made = value.func if isinstance(value, ast.Call) else None
+    kind = getattr(made, "attr", getattr(made, "id", ""))
+    zero = kind == "tensor" and isinstance(value, ast.Call) and bool(value.args) and number(value.args[0]) == 0
+    return number(value) == 0 or kind in {"zeros", "zeros_like", "new_zeros"} or zero
+
+
 RULES = rules_of(globals())

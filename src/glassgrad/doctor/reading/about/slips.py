@@ -51,6 +51,7 @@ def _unused(program: Program) -> Iterator[Spot]:
         forward = owner.methods.get("forward")
         if forward is not None:
             yield from _unread(forward)
+            yield from _unread_results(program, forward)
         for body in _blocks(forward) if forward is not None else ():
             for at, statement in enumerate(body):
                 name = _single(statement)
@@ -67,6 +68,17 @@ def _unread(forward: Function) -> Iterator[Spot]:
         kept = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and _SHORTCUT.search(_single(node))
         if kept and isinstance(node, ast.Assign) and _single(node) not in _names(forward):
             yield spot(node, text=shown(node), what=f"nothing adds {_single(node)} to a result")
+
+
+def _unread_results(program: Program, forward: Function) -> Iterator[Spot]:
+    """Find `h = self.layer(x)` in a method that nowhere reads the variable."""
+    for node in ast.walk(forward):
+        name = _single(node) if isinstance(node, ast.Assign) else ""
+        call = node.value if isinstance(node, ast.Assign) else None
+        held = layer(program, call.func) if isinstance(call, ast.Call) else None
+        if name and not name.startswith("_") and held is not None and name not in _names(forward):
+            assert isinstance(node, ast.Assign)
+            yield spot(node, text=shown(node), what=f"nothing reads {name}")
 
 
 def _blocks(function: Function) -> Iterator[list[ast.stmt]]:

@@ -184,7 +184,7 @@ def _cut_in_loss(program: Program) -> Iterator[Spot]:
             parts = _terms(node.value)
             cut = [part for part in parts if _is_cut(part) and not reach(program, part).learns]
             if cut and (len(parts) > 1 or isinstance(node, ast.AugAssign)):
-                yield spot(cut[0], node, text=shown(cut[0]))
+                yield spot(cut[0], node, text=shown(cut[0]), why="is a number")
     yield from cut_terms(program)
 
 

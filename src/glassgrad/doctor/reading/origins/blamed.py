@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from glassgrad.doctor.reading.origins import attending, data, parts
+from glassgrad.doctor.reading.origins import attending, data, kept, parts
 from glassgrad.doctor.reading.origins.asked import MOST, Asked, Origin, Role
 
 _OF_TARGETS = (
@@ -57,6 +57,8 @@ ROLES: dict[str, Role] = {
     "loss is 0": parts.bounds,
     "loss detached": parts.cut,
     "no step": parts.guards,
+    "no gradient": kept.dropped,
+    "copies in a batch": kept.copies,
     "parameters without an optimizer": parts.optimizer,
 }
 """For each finding, how to find the origin of what it blames."""

@@ -10,6 +10,7 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, called, made
 from glassgrad.doctor.reading.program import LOOPS, Program
 
+_TRANSFORMS = frozenset({"__call__", "__getitem__", "forward"})
 _SCALED = frozenset({"held-out inputs of another scale"})
 
 
@@ -37,12 +38,41 @@ def _pairs(asked: Asked) -> tuple[tuple[str, Chain], tuple[str, Chain]]:
 def apart(asked: Asked) -> Iterator[Origin]:
     """Yield where the way of the held-out inputs leaves that of the training inputs."""
     training, held = asked.inputs(), asked.inputs("held")
+    if asked.finding.rule in _SCALED and (found := list(_prepared(asked, training, held))):
+        yield from found
+        return
     alone = [one.node for one in held.values if one.node.lineno not in training.lines]
     if alone and training.values:
         yield Origin("the held-out examples are made", alone[-1].lineno)
         mine = [one.node for one in training.values if one.node.lineno not in held.lines]
         if mine and asked.finding.rule in _SCALED:
             yield Origin("those of the training", mine[-1].lineno)
+
+
+def _prepared(asked: Asked, training: Chain, held: Chain) -> Iterator[Origin]:
+    """Yield where the functions are made that prepare the held-out examples and those of the training.
+
+    Both pass one call, such as `self.transform(x)`, of different objects.
+    """
+    one, other = (_functions(asked.program, way) for way in (held, training))
+    for place in one:
+        mine, theirs = one[place], other.get(place)
+        if theirs is not None and mine.lineno != theirs.lineno:
+            yield Origin("the transform of the held-out examples is made", mine.lineno)
+            yield Origin("that of the training", theirs.lineno)
+            return
+
+
+def _functions(program: Program, way: Chain) -> dict[ast.expr, ast.expr]:
+    """Return the functions and objects that the calls of a chain run, if these are known."""
+    found: dict[ast.expr, ast.expr] = {}
+    for value in way.values:
+        call = value.node
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name | ast.Attribute):
+            made = flow(program).end(Value(call.func, value.frame))
+            if made is not None and made.node is not call.func and isinstance(made.node, ast.Call | ast.Lambda):
+                found.setdefault(call, made.node)
+    return found
 
 
 def shifts(asked: Asked) -> Iterator[Origin]:
@@ -85,7 +115,9 @@ def changed(asked: Asked) -> Iterator[Origin]:
     for node in program.nodes:
         if isinstance(node, ast.Assign | ast.AugAssign | ast.Call):
             name = _renewed(program, node)
+            function = program.function(node)
             looped = any(isinstance(one, LOOPS) for one in program.outward(node))
+            looped &= function is None or function.name not in _TRANSFORMS  # which get another example each time
             if looped and name is not None and (program.scope(name), name.id) in held:
                 yield Origin("the inputs are changed", node.lineno)
 

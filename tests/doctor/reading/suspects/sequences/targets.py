@@ -16,6 +16,32 @@ model = Model()
 
 CASES = (
     Case(
+        "future hidden where nothing is predicted ahead",
+        """
+class Denoiser(nn.Module):
+    def forward(self, x):
+        hidden = nn.Transformer.generate_square_subsequent_mask(x.size(1))  #!
+        return self.out(self.encoder(x, mask=hidden))
+for noisy, clean in batches:
+    loss = F.mse_loss(model(noisy), clean)
+    loss.backward()
+""",
+        (("model(noisy), clean)", "model(noisy[:, :-1]), clean[:, 1:])"),),
+    ),
+    Case(
+        "future hidden where nothing is predicted ahead",
+        """
+class Tagger(nn.Module):
+    def forward(self, x):
+        q, k, v = self.attention(x).chunk(3, -1)
+        return self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True))  #!
+for words, tags in batches:
+    loss = F.cross_entropy(model(words).flatten(0, 1), tags.flatten())
+    loss.backward()
+""",
+        (("is_causal=True", "is_causal=False"),),
+    ),
+    Case(
         "shifted the wrong way",
         _MODEL
         + """

@@ -100,7 +100,8 @@ def _shapes(program: Program) -> Iterator[Spot]:
         label = (
             LABELS.search(ident(node.comparators[0])) and not _FLAT.search(sides[1]) and not _COLUMN.search(sides[1])
         )
-        best = re.search(r"argmax|max\(", whole)
+        turned = re.search(r"\.t\(\)|\.T\b|transpose|permute", whole)
+        best = not turned and re.search(r"argmax|max\(", whole)
         raw = not best and not _FLAT.search(whole) and re.search(r"> ?0|round|>= ?0", whole)
         if label and ((flat_target and best) or ((column_target or flat_input) and raw)):
             yield spot(node, text=shown(node))
@@ -114,7 +115,7 @@ def _wrong_end(program: Program) -> Iterator[Spot]:
         text = ast.unparse(given) if given is not None else ""
         outer = program.parents.get(call)
         near = re.search(r"dist|(^|_)d(_|$)|cdist", text) and not text.startswith("-")
-        high = re.search(r"scor|sim|prob|logit|cos|@", text) and not text.startswith("-") and not near
+        high = re.search(r"scor|sim|prob|logit|cos(?!t)|@", text) and not text.startswith("-") and not near
         turned = any(one.arg in {"descending", "largest", "reverse"} for one in call.keywords)
         first = isinstance(outer, ast.Subscript) and re.search(r"\[(:, )?:\w+\]$", ast.unparse(outer))
         if name == "argsort" and high and not turned and first:

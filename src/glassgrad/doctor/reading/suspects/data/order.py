@@ -373,7 +373,9 @@ def _other_truth(program: Program) -> Iterator[Spot]:
             )
             fresh = not re.search(r"RandomState|default_rng|manual_seed", ast.unparse(function))
             fresh = fresh and not program.loops(node)
-            if truth and fresh and is_drawn(program, value):
+            counts = {one.arg for one in function.args.args}
+            of_each = any(ident(one) in counts for call in ast.walk(value) for one in getattr(call, "args", ())[:1])
+            if truth and not of_each and fresh and is_drawn(program, value):
                 yield spot(node, text=shown(node), function=name)
 
 

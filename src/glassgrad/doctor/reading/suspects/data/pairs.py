@@ -42,7 +42,9 @@ def _drawn_apart(program: Program) -> Iterator[Spot]:
     found = [
         (call, targets_of(program, call) or " ".join(map(ast.unparse, call.args)))
         for call in program.calls
-        if called(program, call) in _APART and not seeds & {str(one.arg) for one in call.keywords}
+        if called(program, call) in _APART
+        and not seeds & {str(one.arg) for one in call.keywords}
+        and program.names.full(call.func) != "random.choice"  # one of them, and no order
     ]
     for (first, one), (second, other) in itertools.pairwise(found):
         blocks = [program.parents.get(program.statement(call)) for call in (first, second)]

@@ -311,7 +311,7 @@ def _copy(program: Program) -> Iterator[Spot]:
         trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
         used = any(isinstance(one, ast.With) and f"{name}(" in text(one) for one in ast.walk(function))
         used |= bool(re.search(rf"zip\([^)]*\(\), {name}\.parameters|zip\({name}\.parameters", text(function)))
-        if trained and not used and not any(mentions(one, name) for one in results):
+        if trained and not used and not results:
             yield spot(node, text=shown(node), name=name)
 
 

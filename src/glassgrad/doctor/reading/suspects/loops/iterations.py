@@ -14,7 +14,6 @@ from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, ar
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.loops.training import (
-    adds_up,
     assigned,
     called,
     conditions,
@@ -152,6 +151,9 @@ def _from_zero(program: Program, loop: ast.AST, counter: str) -> bool:
     return counts and begins and not re.search(r"start=1|, 1\)$|range\(1", text(over))
 
 
+_SIZE = re.compile(r"\w*batch_size\w*|bs|B|len\(\w+\)|\w+\.size\(0\)|\w+\.shape\[0\]|\w+\.batch_size")
+
+
 @suspects("loss divided by the size of the batch")
 def _divided(program: Program) -> Iterator[Spot]:
     """Find `loss / batch_size` before the backward pass of a loss that is a mean."""
@@ -162,10 +164,9 @@ def _divided(program: Program) -> Iterator[Spot]:
             scaled = [it.node for it in flow(program).ends(event.value) if isinstance(it.node, ast.BinOp)]
             for node in scaled:
                 by = text(node.right) if isinstance(node.op, ast.Div) else ""
-                size = re.fullmatch(
-                    r"\w*batch_size\w*|bs|B|len\(\w+\)|\w+\.size\(0\)|\w+\.shape\[0\]|\w+\.batch_size", by
-                )
-                if size and not adds_up(program, node.left):
+                whole = re.escape(text(node.left))
+                summed = re.search(rf"\b{whole} (\+=|= {whole} \+)", source(program))
+                if not summed and _SIZE.fullmatch(by):
                     yield spot(node, event.node, text=shown(node))
 
 

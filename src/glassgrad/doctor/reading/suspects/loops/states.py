@@ -23,7 +23,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     schedules,
 )
 from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
-from glassgrad.doctor.reading.values import layer
+from glassgrad.doctor.reading.values import drops, layer
 
 _HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}
 _HEADS |= dict.fromkeys(("vgg", "alexnet", "densenet", "mobilenet", "efficientnet", "squeezenet"), "classifier")
@@ -68,13 +68,19 @@ def _put_to_rest(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call))
 
 
+_OFF = re.compile(r"dropout\w*(: float)? ?= ?0(\.0*)?(?![\d.])|Dropout\w*\(0(\.0*)?\)")
+"""Dropout of nothing."""
+
+
 @suspects("evaluation without eval()")
 def _awake(program: Program) -> Iterator[Spot]:
     """Find a model with dropout or batch normalisation, called under no_grad in a script without eval()."""
     words = source(program)
     if re.search(r"\.eval\(|train\(False\)|\.train\(\w|mode=False", words) or not has_call(program.tree, "backward"):
         return
-    if not re.search(r"[dD]ropout|BatchNorm|batch_norm", words):
+    resting = _OFF.sub("", words)
+    draws = re.search(r"[dD]ropout", resting) and drops(program)
+    if not draws and not re.search(r"BatchNorm|batch_norm", resting):
         return
     for block in program.nodes:
         marks = block.items if isinstance(block, ast.With) else []

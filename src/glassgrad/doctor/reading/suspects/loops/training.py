@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.iterations import Event
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.suspects.spelling import text
-from glassgrad.doctor.reading.values import mentions, optimizes
+from glassgrad.doctor.reading.values import optimizes
 
 _WARMUP = re.compile(r"^get_\w*schedule\w*$")
 
@@ -94,15 +94,3 @@ def assigned(node: ast.AST) -> str:
     if isinstance(node, ast.Assign):
         return text(node.targets[0])
     return text(node.target) if isinstance(node, ast.AugAssign) else ""
-
-
-def adds_up(program: Program, node: ast.expr) -> bool:
-    """Tell whether a variable is a sum that a loop adds up, whose mean a division makes."""
-    for one in program.nodes if isinstance(node, ast.Name) else ():
-        own = assigned(one) == text(node) or (isinstance(one, ast.AugAssign) and text(one.target) == text(node))
-        same = own and program.function(one) is program.function(node)
-        loops = [it for it in program.loops(one) if it not in program.loops(node)] if same else []
-        grows = isinstance(one, ast.AugAssign) or (isinstance(one, ast.Assign) and mentions(one.value, text(node)))
-        if loops and grows:
-            return True
-    return False

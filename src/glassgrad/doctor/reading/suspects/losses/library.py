@@ -267,7 +267,8 @@ def _along_batch(program: Program) -> Iterator[Spot]:
         outer = program.parents.get(call)
         divides = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Div) and outer.right is call
         of_weights = words_of(operand) & {"weight", "weights", "w", "kernel", "proto", "prototypes", "filter", "u", "v"}
-        if along == 0 and (name == "normalize" or (name == "norm" and divides)) and not of_weights:
+        drawn = called(program, operand)[0] in {"randn", "rand", "randn_like"}
+        if along == 0 and (name == "normalize" or (name == "norm" and divides)) and not of_weights and not drawn:
             yield spot(call, text=shown(call))
 
 

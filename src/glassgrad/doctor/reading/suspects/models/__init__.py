@@ -1,4 +1,4 @@
-"""Suspects about models: layers and their order, shapes, normalisation, weights, derivatives of one's own.
+"""Suspects about models: layers and their order, shapes, normalisation, weights, graphs, derivatives of one's own.
 
 `layers` has what they look up.
 """
@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from glassgrad.doctor.reading.suspects.form import Suspect
-from glassgrad.doctor.reading.suspects.models import norms, shapes, special, weights
+from glassgrad.doctor.reading.suspects.models import graphs, norms, shapes, special, weights
 
 SUSPECTS: tuple[Suspect, ...] = (
     *norms.SUSPECTS,
     *shapes.SUSPECTS,
+    *graphs.SUSPECTS,
     *special.SUSPECTS,
     *weights.SUSPECTS,
 )

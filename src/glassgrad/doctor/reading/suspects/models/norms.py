@@ -155,7 +155,7 @@ def _much(program: Program) -> Iterator[Spot]:
         name = plain(library_name(program, call))
         given = argument(call, "p", 1 if name == library_name(program, call) else 0) if "dropout" in name else None
         share = setting(program, given)
-        if (share is not None and 0.6 <= share < 1) or (given is not None and "keep" in ast.unparse(given)):
+        if (share is not None and 0.6 < share < 1) or (given is not None and "keep" in ast.unparse(given)):
             yield spot(call, text=shown(call))
 
 

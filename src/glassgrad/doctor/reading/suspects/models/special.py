@@ -1,4 +1,4 @@
-"""Suspects about special models: own derivatives, gates, graphs, equations, mixtures, flows, steps of an ODE."""
+"""Suspects about special models: own derivatives, gates, equations, mixtures, flows, steps of an ODE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied, a
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
-_ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
 _DERIVATIVE = re.compile(r"^d?(?P<of>[a-z]+?)_?(d|_)(?P<by>[xyzt]{1,2})$")
 _FIELDS = {"u", "v", "w", "p", "q", "h", "f", "y", "psi", "phi", "rho"}
 _BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
@@ -143,52 +142,6 @@ def _mixture_axis(program: Program) -> Iterator[Spot]:
                 gate = re.search(r"gate|router|\bpi|mix|alpha|expert", text, re.IGNORECASE)
                 if gate and (along is None or constant(along) in {0, 1, 2}):
                     yield spot(node, text=shown(node))
-
-
-# --- graphs ---
-
-
-@suspects("neighbours added up")
-def _neighbours(program: Program) -> Iterator[Spot]:
-    """Find `adj @ h` in a program that never divides by degrees, or never adds self loops."""
-    text = ast.unparse(program.tree)
-    divides = re.search(r"degree|\bdeg\w*\b|norm_adj|normali[sz]e|pow\(-|\*\* -0\.5|rsqrt|adj\w*\.sum|\.sum\(", text)
-    loops = re.search(r"\beye\(|self_loop|fill_diagonal|identity\(|\.diag", text)
-    for node in program.nodes:
-        left: ast.expr | None = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) else None
-        if isinstance(node, ast.Call) and len(node.args) > 1 and ast.unparse(node.func).split(".")[-1] in _PRODUCTS:
-            left = node.args[0]
-        name = getattr(left, "id", getattr(left, "attr", ""))
-        owner = program.owner(node)
-        graph = _ADJACENCY.match(name) and (len(name) > 1 or re.search("gcn|graph|gnn", text, re.IGNORECASE))
-        if graph and owner is not None and owner.is_module and not (divides and loops) and isinstance(node, ast.expr):
-            lacks = "a division by the degrees" if not divides else "self loops, by which a node keeps its own features"
-            yield spot(node, text=shown(node), lacks=lacks)
-
-
-_PRODUCTS = ["matmul", "mm", "bmm", "spmm", "einsum"]
-
-
-@suspects("messages return to their sender")
-def _returned(program: Program) -> Iterator[Spot]:
-    """Find `out.index_add_(0, src, h[src])`, and a scatter by the index that gathered the messages."""
-    for call in program.calls:
-        name = ast.unparse(call.func).split(".")[-1]
-        if name not in {"index_add_", "index_add", "scatter_add_", "scatter_add", "scatter", "scatter_mean"}:
-            continue
-        to = next(
-            (one.id for given in call.args for one in ast.walk(given) if isinstance(one, ast.Name) and _is_end(one)), ""
-        )
-        held = [program.value_of(one) if isinstance(one, ast.Name) else one for one in call.args]
-        parts = [
-            one for value in held if value is not None for one in ast.walk(value) if isinstance(one, ast.Subscript)
-        ]
-        if to and any(ast.unparse(one.slice) == to for one in parts):
-            yield spot(call, text=shown(call), name=to)
-
-
-def _is_end(node: ast.Name) -> bool:
-    return bool(re.match(r"^(src|dst|row|col|source|target|sender|receiver|senders|receivers)$", node.id))
 
 
 # --- differential equations ---
@@ -388,9 +341,8 @@ def _inverse(program: Program) -> Iterator[Spot]:
                 continue
             for node in ast.walk(method):
                 over = ast.unparse(node.iter) if isinstance(node, ast.For) else ""
-                turned = f"reversed({over})", f"{over}[::-1]"
-                back = any(one in ast.unparse(other) for one in turned for other in owner.methods.values())
-                if re.match(r"self\.\w+$", over) and isinstance(node, ast.For) and not back:
+                both = f"reversed({over})" in ast.unparse(owner.node)
+                if re.match(r"self\.\w+$", over) and isinstance(node, ast.For) and not both:
                     yield spot(node, text=f"for ... in {over}")
                 text = ast.unparse(node) if isinstance(node, ast.BinOp) else ""
                 grows = re.match(r"^\(\w+ - [\w.]+\) \* (torch\.)?(exp\([a-z_.]+\)|[a-z_.]+\.exp\(\))$", text)

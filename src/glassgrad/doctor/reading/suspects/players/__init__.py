@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from glassgrad.doctor.reading.suspects.form import Suspect
-from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, values
+from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, records, values
 
 SUSPECTS: tuple[Suspect, ...] = (
     *generative.SUSPECTS,
     *noise.SUSPECTS,
     *pairs.SUSPECTS,
     *policies.SUSPECTS,
+    *records.SUSPECTS,
     *values.SUSPECTS,
 )

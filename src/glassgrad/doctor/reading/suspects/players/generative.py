@@ -398,12 +398,12 @@ def _farthest(program: Program) -> Iterator[Spot]:
             continue
         said = word(program, given)
         far = re.search(r"(^|_)(dists?|distances?|dist_\w+|d2)(_|$)", said, re.IGNORECASE)
-        near = re.search(r"(^|_)(sims?|similarit\w+|cos\w*)(_|$)", said, re.IGNORECASE)
+        near = re.search(r"(^|_)(sims?|similarit\w+|cos|cosine\w*)(_|$)", said, re.IGNORECASE)
         largest = argument(call, "largest", 2)
         hard = re.search(r"hard|pos|far|margin", text(program.statement(call)))
         if (
             (far and name == "argmax" and not hard)
-            or (near and name == "argmin" and "neg" not in text(program.statement(call)))
+            or (near and name == "argmin" and not re.search(r"neg|cost", text(program.statement(call))))
             or (far and name == "topk" and largest is None and not hard)
         ):
             yield spot(call, text=shown(call))

@@ -43,6 +43,56 @@ def _fresh(program: Program) -> Iterator[Spot]:
             yield spot(one.call, text=shown(one.call))
 
 
+_POSTERIOR = re.compile(r"beta|var(iance)?(_|\b|s)|log_?var", re.IGNORECASE)
+_DEVIATION = re.compile(r"sigma|std", re.IGNORECASE)
+_LEVEL = re.compile(r"1(\.0)? - |alpha|a_?bar|minus|next|prev|down", re.IGNORECASE)
+"""A share of the signal or of the noise, by which a sampler without chance scales the predicted noise."""
+
+
+@suspects("predicted noise instead of new noise")
+def _reused(program: Program) -> Iterator[Spot]:
+    """Find `mean + sigma * predicted` where the mean has the predicted noise in it already."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        for mean, noised in ((node.left, node.right), (node.right, node.left)):
+            parts = factors(noised)
+            noise = next((one for one in parts if isinstance(one, ast.Name) and _is_predicted(program, one)), None)
+            scale = " ".join(text(one) for one in parts if one is not noise)
+            if noise is None or len(parts) != 2 or _LEVEL.search(scale):
+                continue
+            of_mean = re.search(r"mean|(^|_)mu(_|$)", word(program, mean))
+            spread = _POSTERIOR.search(scale) or (_DEVIATION.search(scale) and of_mean)
+            if spread and noise.id in _within(program, mean):
+                yield spot(node, text=shown(node), name=noise.id)
+
+
+def _is_predicted(program: Program, node: ast.expr, depth: int = 0) -> bool:
+    """Tell whether a value is the output of something that the library does not have, as a model of the script."""
+    if depth > 3 or "rand" in text(node) or "normal" in text(node):
+        return False
+    if isinstance(node, ast.Name):
+        bound = program.bound(node)
+        value = bound.value if bound is not None else None
+        return value is not None and value is not node and _is_predicted(program, value, depth + 1)
+    if isinstance(node, ast.Attribute | ast.Subscript):
+        return _is_predicted(program, node.value, depth + 1)
+    if isinstance(node, ast.BinOp):
+        return any(_is_predicted(program, one, depth + 1) for one in (node.left, node.right))
+    return isinstance(node, ast.Call) and not program.names.full(node.func) and bool(node.args)
+
+
+def _within(program: Program, node: ast.expr, depth: int = 0) -> set[str]:
+    """Return the variables in an expression and in what its variables stand for."""
+    found = {one for one in ast.walk(node) if isinstance(one, ast.Name)}
+    names = {one.id for one in found}
+    for one in found if depth < 3 else ():
+        value = program.value_of(one)
+        if value is not None and one not in ast.walk(value):
+            names |= _within(program, value, depth + 1)
+    return names
+
+
 @suspects("schedule of the noise")
 def _schedule(program: Program) -> Iterator[Spot]:
     """Find a product over the betas, a sum of alphas, and noise levels that begin with 1."""

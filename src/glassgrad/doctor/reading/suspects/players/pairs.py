@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Class, Function, Program
+from glassgrad.doctor.reading.program import Class, Function, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.players.algebra import (
@@ -98,6 +98,46 @@ def _itself(program: Program) -> Iterator[Spot]:
         contrast = re.search(r"temp|tau|/ T\b", inside) and re.search(r"cross_entropy|logsumexp|exp\(|softmax", inside)
         if contrast and not masked and "attn" not in inside and text(sides[0]) != text(sides[1]):
             yield spot(node, text=shown(node))
+
+
+_IN_PAIRS = re.compile(r"arange\(.*(repeat_interleave\((2|repeats=2)|repeat\(2, axis| \^ 1\b|xor\(.* 1\)| // 2\b)")
+_IN_HALVES = re.compile(
+    r"arange\((\w+)\)\.(repeat|tile)\(2\)|cat\(\[(torch\.)?arange\((\w+)\), (torch\.)?arange\(\4\)\]|"
+    r"arange\(2 \* (\w+)\).* \+ \6\) % \(2 \* \6\)|roll\((\w+|shifts=\w+)\)"
+)
+"""Indices of the positives: 0, 0, 1, 1, and 0, 1, 0, 1."""
+
+
+@suspects("positives of another layout")
+def _layout(program: Program) -> Iterator[Spot]:
+    """Find views one behind the other, `cat([a, b])`, beside indices for views that take turns, and the reverse."""
+    joined = [one for one in program.calls if _joins_views(program, one)]
+    kinds = {_joins_views(program, one) for one in joined}
+    contrast = re.search(r"cross_entropy|CrossEntropy|logsumexp|\.exp\(|NTXent|log_softmax", source(program))
+    if len(kinds) != 1 or not contrast:
+        return
+    wrong, told = (_IN_PAIRS, "by turns") if kinds == {"halves"} else (_IN_HALVES, "one half behind the other")
+    for name, value, statement in named_values(program):
+        about = re.search(r"label|target|pos|partner|pair|match|ids|idx|^y$|index", name, re.IGNORECASE)
+        if about and "arange" in text(value) and wrong.search(text(value)):
+            yield spot(statement, joined[0], text=shown(statement), layout=told, views=shown(joined[0]))
+
+
+def _joins_views(program: Program, call: ast.Call) -> str:
+    """Return how a call joins two views of a batch: "halves" or "turns"; empty for other calls."""
+    kind, given = called(program, call), call.args[0] if call.args else None
+    if kind not in {"cat", "concat", "concatenate", "vstack", "stack"} or not isinstance(given, ast.List | ast.Tuple):
+        return ""
+    views = [re.sub(r"[12]|_?(?<![a-z])[ab](?![a-z])|_[ij]\b|\b[ij]\b", "", text(one)) for one in given.elts]
+    along = text(argument(call, "dim", 1) or argument(call, "axis", 1)) or "0"
+    alike = len(views) == 2 and views[0] == views[1]
+    if not alike or re.fullmatch(r"(self\.)?\w*(arange|zeros|ones|eye|mask|label)\w*.*", text(given.elts[0])):
+        return ""
+    if kind == "stack":
+        behind = program.parents.get(call)
+        flat = isinstance(behind, ast.Attribute) and behind.attr in {"view", "reshape", "flatten"}
+        return {"1": "turns", "0": "halves"}.get(along, "") if flat else ""
+    return "halves" if along == "0" else ""
 
 
 @suspects("same input twice")

@@ -14,6 +14,7 @@ from glassgrad.doctor.reading.suspects.spelling import called
 from glassgrad.doctor.reading.values import layer, losses
 
 _STATE = re.compile(r"(h|hidden|state|hx|s|h_?t|h_?prev|prev_h\w*|hidden_state|h_state|c|cell)$")
+_CHANGED = r"(\.\w+_\(|\[.*\] = )"
 _FRESH = re.compile(r"zeros(_like)?\(|init_hidden|init_state|initial_state")
 
 
@@ -131,7 +132,7 @@ def _same_input(program: Program) -> Iterator[Spot]:
             if re.match(r"(inp|input\w*|token\w*|dec\w*_in\w*|x_t|word|prev\w*|decoder_input)$", one)
         ]
         state = names_in(*call.args[1:]) & stored_in(loops[0])
-        if token and re.search(rf"\b{re.escape(token[0])}(\.\w+_\(|\[.*\] = )", ast.unparse(loops[0])):
+        if token and re.search(rf"\b{re.escape(token[0])}{_CHANGED}", ast.unparse(loops[0])):
             continue  # changed in place
         if token and state and isinstance(loops[0], ast.For) and not first & stored_in(loops[0]):
             yield spot(call, text=shown(call), token=token[0])
@@ -151,7 +152,8 @@ def _same_window(program: Program) -> Iterator[Spot]:
         fixed = (
             isinstance(loop, ast.For) and "range(" in ast.unparse(loop.iter) and not first & (stored_in(loop) | steps)
         )
-        grows = re.search(rf"\b{re.escape(name)}(\.append|\.pop|\.extend|\[.*\] = )", text)
+        inner = "|".join(map(re.escape, sorted({name, *first})))
+        grows = re.search(rf"\b({inner})(\.append|\.pop|\.extend|\[.*\] = | \+= )", text)
         if models and fixed and not grows and "append(" in text and "train" not in text:
             yield spot(call, text=shown(call), token=name)
 

@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
+from glassgrad.doctor.reading.program import FUNCTIONS, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequences.parts import firsts, inside, parts_of, runs, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called
+from glassgrad.doctor.reading.suspects.sequences.parts import extra, firsts, inside, parts_of, runs, says, turns
+from glassgrad.doctor.reading.suspects.spelling import called, source
 from glassgrad.doctor.reading.values import layer, losses, op
 
 # --- shifts ---
@@ -161,6 +161,44 @@ def _mask_axis(program: Program) -> Iterator[Spot]:
             text = ast.unparse(call.args[0])
             if known == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", text):
                 yield spot(call, text=shown(call))
+
+
+_AHEAD = re.compile(
+    r"gpt|auto_?reg|next|shift|stream|forecast|horizon|language|action|\broll\(|\bgenerate\(|TransformerDecoder|"
+    r"nn\.Transformer\(|\bTransformer\(|\[(:, |\.\.\., )?-1(, :)?\]",
+    re.IGNORECASE,
+)
+"""What a script says that predicts the future, or that reads only the last place, which sees all others."""
+
+
+@suspects("future hidden where nothing is predicted ahead")
+def _hidden(program: Program) -> Iterator[Spot]:
+    """Find a causal mask in a training whose targets are not the inputs of later places."""
+    trains = bool(program.calls_of(".backward")) and bool(losses(program))
+    if not trains or _AHEAD.search(source(program)) or any(_looks_ahead(one) for one in program.nodes):
+        return
+    for call in program.calls:
+        causal = any(one.arg == "is_causal" and constant(one.value) is True for one in call.keywords)
+        name = called(program, call).rstrip("_")
+        given = extra(program, call, "diagonal", 0)
+        strict = name == "triu" and number(given) == 1 and re.search(r"ones|inf", ast.unparse(call))
+        triangle = strict or (name == "tril" and given is None and "ones" in ast.unparse(call))
+        owner = program.owner(call)
+        module = owner is not None and owner.is_module and ast.unparse(owner.node)
+        attends = module and re.search(r"attn|attention|Transformer|softmax", module)
+        if causal or name == "generate_square_subsequent_mask" or (triangle and attends):
+            yield spot(call, text=shown(call))
+
+
+def _looks_ahead(node: ast.AST) -> bool:
+    """Tell whether an index leaves out the first or the last place, or is that of the place behind another."""
+    for part in parts_of(node) if isinstance(node, ast.Subscript) else ():
+        bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) else [part]
+        moved = any(re.search(r"\+ 1$", ast.unparse(one)) for one in bounds if one is not None)
+        ends = isinstance(part, ast.Slice) and part.step is None and (number(part.lower), number(part.upper))
+        if moved or ends in {(1.0, None), (None, -1.0)}:
+            return True
+    return False
 
 
 # --- losses over positions ---

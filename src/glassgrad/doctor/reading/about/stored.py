@@ -1,0 +1,226 @@
+"""A rule about data sets whose examples are changed where they are stored."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.bindings import is_container
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.program import Program, argument, constant
+from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
+
+_ADDING = named("sub_ add_ mul_ div_ pow_ sqrt_ log_ exp_ neg_ addcmul_ addcdiv_ true_divide_ multiply_ divide_ lerp_")
+"""Methods that change a tensor further each time."""
+_VIEWS = named("from_numpy as_tensor asarray view reshape squeeze unsqueeze transpose permute swapaxes flatten ravel")
+"""Functions and methods whose result may share the memory of what they are given."""
+_TENSORS = named("from_numpy as_tensor asarray")
+_DRAWN = re.compile(r"rand|choice|uniform|integers|sample|perm|bernoulli|normal\(|dice")
+_ELSEWHERE = re.compile(
+    r"sets?$|^base|(^|_)ds$|subset|inner|source|parent|h5|hdf|file|(^|_)db|(^|_)env|zarr|lmdb|paths?$|names?$"
+)
+"""Names of what makes or reads an example anew for each index."""
+_SHAPED = re.compile(r"shape|ndim|dtype|astype|mean\(|std\(|size\(|float\(")
+_MOST = 60
+
+
+@reads("inputs change from epoch to epoch")
+def _overwritten(program: Program) -> Iterator[Spot]:
+    """Find a data set that takes `self.images[index]` and writes into it, by itself or by a transform."""
+    if not any("__getitem__" in one.methods for one in program.classes.values()):
+        return
+    for node in program.nodes:
+        target = _changed(program, node)
+        if target is None or not isinstance(node, ast.expr | ast.stmt):
+            continue
+        held, tensor = _stored(program, target)
+        if held is not None and (tensor or _is_array(program, target, node, held)):
+            yield spot(
+                node, program.statement(held), text=shown(node), held=shown(held), remedy=f"{shown(held)}.copy()"
+            )
+
+
+def _changed(program: Program, node: ast.AST) -> ast.expr | None:
+    """Return what a node changes in place, further each time or at a random place; None for others."""
+    if isinstance(node, ast.AugAssign):
+        return _object(node.target)
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+        place = node.targets[0]
+        name = _object(place)
+        again = any(ast.unparse(name) == ast.unparse(one) for one in ast.walk(node.value) if isinstance(one, ast.Name))
+        keyed = isinstance(constant(place.slice), str)
+        return name if not keyed and (again or _is_random(program, place.slice, 0)) else None
+    if not isinstance(node, ast.Call):
+        return None
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING:
+        return node.func.value
+    inplace = constant(argument(node, "inplace")) is True and node.args
+    called = last(program.names.full(node.func)) or getattr(node.func, "attr", "")
+    return node.args[0] if inplace and called == "normalize" else None
+
+
+def _object(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def _is_random(program: Program, node: ast.expr, depth: int) -> bool:
+    """Tell whether an index comes of a random number in its function."""
+    if _DRAWN.search(ast.unparse(node)):
+        return True
+    function = program.function(node)
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)] if depth < 4 and function is not None else []
+    for name in names:
+        for bound in program.bindings(function or program.tree, name.id):
+            loop = bound.statement
+            value = loop.iter if isinstance(loop, ast.For | ast.comprehension) else bound.value
+            if value is not None and value is not node and _is_random(program, value, depth + 1):
+                return True
+    return False
+
+
+def _stored(program: Program, target: ast.expr) -> tuple[ast.Subscript | None, bool]:
+    """Return `self.images[index]` of a `__getitem__` whose memory a value shares, and whether it becomes a tensor."""
+    waiting: list[Value] = [Value(target)]
+    seen: set[Value] = set()
+    while waiting and len(seen) < _MOST:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value.node, ast.Subscript) and _is_stored(program, value.node, bool(value.path)):
+            made = (one.node for one in seen if isinstance(one.node, ast.Call))
+            return value.node, any(_is_tensor(program, one) for one in made)
+        waiting += [one for one in _sharing(program, value) if not _is_operand(program, one.node)]
+    return None, False
+
+
+def _is_operand(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is the second operand of `x += y`, whose memory x does not share."""
+    return isinstance(program.parents.get(node), ast.AugAssign)
+
+
+def _sharing(program: Program, value: Value) -> list[Value]:
+    """Return the values whose memory a value may share."""
+    node = value.node
+    if isinstance(node, ast.Name):
+        found = flow(program).before(value)
+        return found if found is not None else _given_to_transform(program, node)
+    if isinstance(node, ast.IfExp):
+        return flow(program).before(value) or []
+    keyed = isinstance(node, ast.Subscript) and isinstance(constant(node.slice), str)
+    if isinstance(node, ast.Subscript) and not keyed and not isinstance(node.slice, ast.Compare | ast.List):
+        return [Value(node.value, value.frame, value.path)]
+    if isinstance(node, ast.Attribute) and node.attr in {"T", "mT", "data"}:
+        return [Value(node.value, value.frame)]
+    return _of_call(program, node, value) if isinstance(node, ast.Call) else []
+
+
+def _of_call(program: Program, node: ast.Call, value: Value) -> list[Value]:
+    name = last(program.names.full(node.func)) or getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if name in _VIEWS or (name.endswith("_") and isinstance(node.func, ast.Attribute)):
+        whole = program.names.full(node.func)
+        operand = node.args[0] if whole and node.args else getattr(node.func, "value", None)
+        return [Value(operand, value.frame)] if isinstance(operand, ast.expr) else []
+    return (flow(program).before(value) or []) if flow(program).entered(node, value.frame) is not None else []
+
+
+def _is_stored(program: Program, node: ast.Subscript, parted: bool) -> bool:
+    """Tell whether an expression is an example as it is stored: `self.images[index]` in a `__getitem__`.
+
+    One that is `parted` into inputs and labels must come of a list that the script makes: data sets of libraries make
+    such pairs anew.
+    """
+    held, function = node.value, program.function(node)
+    owned = isinstance(held, ast.Attribute) and isinstance(held.value, ast.Name) and held.value.id == "self"
+    if not owned or not isinstance(held, ast.Attribute) or function is None or function.name != "__getitem__":
+        return False
+    if _ELSEWHERE.search(held.attr) or isinstance(node.slice, ast.Constant | ast.List):
+        return False
+    made = [one.node for one in flow(program).ends(held)]
+    calls = [one for one in made if isinstance(one, ast.Call)]
+    listed = bool(made) and all(is_container(one) for one in made)
+    return (listed or not parted) and not any(_makes_anew(program, one) for one in calls)
+
+
+def _makes_anew(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call makes a data set or a file, which makes an example anew for each index."""
+    named_so = getattr(call.func, "id", "")
+    owner = program.classes.get(named_so)
+    full = program.names.full(call.func)
+    return owner is not None or bool(re.search(r"dataset|h5py|zarr|lmdb|memmap|File", full))
+
+
+def _given_to_transform(program: Program, node: ast.Name) -> list[Value]:
+    """Return the stored examples that reach the parameter of a transform behind others that copy nothing."""
+    function, owner = program.function(node), program.owner(node)
+    parameter = function is not None and program.is_parameter(function, node.id)
+    if not parameter or owner is None or function is None or function.name not in {"__call__", "forward"}:
+        return []
+    if not any(_first_to_copy(program, made) for made in program.calls_of(owner.node.name)):
+        return []
+    items = [one.methods["__getitem__"] for one in program.classes.values() if "__getitem__" in one.methods]
+    calls = [one for item in items for one in ast.walk(item) if isinstance(one, ast.Call) and len(one.args) == 1]
+    return [Value(one.args[0]) for one in calls if _is_transform(program, one.func)]
+
+
+def _is_transform(program: Program, node: ast.expr) -> bool:
+    named_so = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return named_so and isinstance(node, ast.Attribute) and program.method(program.owner(node), node.attr) is None
+
+
+def _first_to_copy(program: Program, made: ast.Call) -> bool:
+    """Tell whether nothing before a transform in its row copies what it is given."""
+    outer = program.parents.get(made)
+    row = outer.args if isinstance(outer, ast.Call) else outer.elts if isinstance(outer, ast.List | ast.Tuple) else []
+    if made not in row:
+        return False
+    for one in row[: row.index(made)]:
+        owner = program.classes.get(getattr(one.func, "id", "")) if isinstance(one, ast.Call) else None
+        method = program.method(owner, "__call__")
+        if method is None or not _passes_on(program, method):
+            return False
+    return True
+
+
+def _passes_on(program: Program, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether a transform gives what shares the memory of what it gets."""
+    name = method.args.args[1].arg if len(method.args.args) > 1 else ""
+    for one in ast.walk(method):
+        if isinstance(one, ast.Return) and one.value is not None:
+            node = one.value
+            while isinstance(node, ast.Call) and (before := _of_call(program, node, Value(node))):
+                node = before[0].node
+            if not isinstance(node, ast.Name) or node.id != name:
+                return False
+    return True
+
+
+def _is_array(program: Program, target: ast.expr, node: ast.AST, held: ast.Subscript) -> bool:
+    """Tell whether what a statement changes is an array: numbers, texts and lists have other rules."""
+    if isinstance(node, ast.Call):
+        return True
+    place = (
+        node.target if isinstance(node, ast.AugAssign) else node.targets[0] if isinstance(node, ast.Assign) else node
+    )
+    if isinstance(place, ast.Subscript) and not isinstance(held.slice, ast.Slice):
+        return True
+    if isinstance(place, ast.Subscript) and isinstance(place.slice, ast.Tuple):
+        return True
+    name, function = ast.unparse(target), program.function(target)
+    for one in ast.walk(function) if function is not None else ():
+        given = [ast.unparse(arg) for arg in one.args] if isinstance(one, ast.Call) else []
+        shaped = isinstance(one, ast.Attribute) and ast.unparse(one.value) == name and _SHAPED.search(f"{one.attr}(")
+        if shaped or (name in given and isinstance(one, ast.Call) and _is_tensor(program, one)):
+            return True
+    return False
+
+
+def _is_tensor(program: Program, call: ast.Call) -> bool:
+    return last(program.names.full(call.func)) in _TENSORS
+
+
+RULES = rules_of(globals())

@@ -1,0 +1,182 @@
+"""Where a script keeps an array itself that it changes later, and where it drops what a layer has made."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.origins.asked import Asked, Origin
+from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
+from glassgrad.doctor.reading.rule import Node
+
+_KEEPING = re.compile(r"^(append|appendleft|push|add|store|remember|put|insert|extend|save|record|memorize)")
+_COPYING = re.compile(r"copy|clone|array\(|tensor\(|list\(|tuple\(|\[:\]|stack\(|concat")
+_FRESH = frozenset({"reset_", "requires_grad_", "retain_grad_"})
+
+
+def copies(asked: Asked) -> Iterator[Origin]:
+    """Yield the line that gives or keeps an array or a list itself which the script changes later, and that change."""
+    program = asked.program
+    for held, change in _changes(program):
+        kept = _kept(program, held, change)
+        if kept is not None:
+            yield Origin(f"{ast.unparse(held)} is kept itself", kept.lineno)
+            yield Origin("it is changed", change.lineno)
+            return
+    for owner, name, change in _of_objects(program):
+        given = _given(program, owner, name)
+        if given is not None:
+            yield Origin(f"self.{name} itself is given back", given.lineno)
+            stored = _stored(program, owner, given)
+            if stored is not None:
+                yield Origin("it is kept", stored.lineno)
+            else:
+                yield Origin("it is changed", change.lineno)
+            return
+
+
+def _changes(program: Program) -> Iterator[tuple[ast.expr, Node]]:
+    """Yield the variables and attributes that a statement changes in place, with the statement."""
+    for node in (one for one in program.nodes if isinstance(one, ast.expr | ast.stmt)):
+        for target in _written(node):
+            if isinstance(target, ast.Name) or _of_self(target):
+                yield target, node
+
+
+def _written(node: Node) -> Iterator[ast.expr]:
+    """Yield what a node writes into, or empties: `x[...] = y`, `x[...] += y`, `x.clear()`, `x.fill_(0)`, `del x[:]`."""
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
+        targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+        yield from (one.value for one in targets if isinstance(one, ast.Subscript))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        if name in {"clear", "fill"} or (name.endswith("_") and not name.startswith("_") and name not in _FRESH):
+            yield node.func.value
+        yield from (one.value for one in node.keywords if one.arg == "out")
+
+
+def _of_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _kept(program: Program, name: ast.expr, change: Node) -> ast.Call | None:
+    """Return the call that puts a changed variable itself into a list or a memory."""
+    text, owner = ast.unparse(name), program.owner(change)
+    for call in program.calls:
+        function = getattr(call.func, "attr", "")
+        mine = program.owner(call) is owner if _of_self(name) else program.scope(call) is program.scope(change)
+        keeps = mine and _KEEPING.match(function) and text != ast.unparse(call.func).rpartition(".")[0]
+        itself = keeps and any(ast.unparse(one) == text for one in _parts(call))
+        if itself and not _anew(program, name, call):
+            return call
+    return None
+
+
+def _parts(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the arguments of a call, and the elements of displays among them."""
+    for one in (*call.args, *(given.value for given in call.keywords)):
+        yield from one.elts if isinstance(one, ast.Tuple | ast.List) else [one]
+        yield from one.values if isinstance(one, ast.Dict) else []
+
+
+def _anew(program: Program, name: ast.expr, call: ast.Call) -> bool:
+    """Tell whether a loop around a call, or a method beside `__init__`, makes the array anew."""
+    text = ast.unparse(name)
+    if _of_self(name):
+        owner = program.owner(call)
+        bound = program.attribute(owner, text.removeprefix("self."))
+        made = [program.function(one.statement) for one in bound]
+        return any(one is not None and one.name != "__init__" for one in made)
+    loops = program.loops(call)
+    bound = program.bindings(program.scope(call), text)
+    return not loops or any(set(program.loops(one.statement)) & set(loops[:1]) for one in bound)
+
+
+# --- objects that give their own arrays ---
+
+
+def _of_objects(program: Program) -> Iterator[tuple[Class, str, Node]]:
+    """Yield the attributes that the methods of a class change in place, and only `__init__` makes."""
+    for owner in program.classes.values():
+        for method in owner.methods.values():
+            for node in (one for one in ast.walk(method) if isinstance(one, ast.expr | ast.stmt)):
+                for target in _written(node):
+                    if _of_self(target) and isinstance(target, ast.Attribute) and method.name != "__init__":
+                        made = [program.function(one.statement) for one in program.attribute(owner, target.attr)]
+                        if all(one is None or one.name == "__init__" for one in made):
+                            yield owner, target.attr, node
+
+
+def _given(program: Program, owner: Class, name: str) -> ast.expr | None:
+    """Return the expression `self.name` that the last method of a class gives back as it is."""
+    found: list[ast.expr] = []
+    for node in ast.walk(owner.node):
+        if isinstance(node, ast.Return) and node.value is not None:
+            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            found += [one for one in parts if ast.unparse(one) == f"self.{name}"]
+    return max(found, key=lambda one: one.lineno) if found else None
+
+
+def _stored(program: Program, owner: Class, given: ast.expr) -> ast.Call | None:
+    """Return the call outside of a class that keeps, without a copy, what a method of it gives."""
+    methods = {one.name for one in owner.methods.values()}
+    results = [node for node in program.nodes if isinstance(node, ast.Assign) and _calls(node.value, methods)]
+    parts = [one for node in results for target in node.targets for one in ast.walk(target)]
+    names = {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    for call in program.calls:
+        held = [one.id for one in _parts(call) if isinstance(one, ast.Name)]
+        keeps = _KEEPING.match(getattr(call.func, "attr", "")) and names & set(held)
+        if keeps and program.owner(call) is not owner and not _COPYING.search(ast.unparse(call)):
+            return call
+    return None
+
+
+def _calls(node: ast.expr, methods: set[str]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods
+
+
+# --- results that nothing takes ---
+
+
+def dropped(asked: Asked) -> Iterator[Origin]:
+    """Yield the lines of a `forward` whose result of a layer nothing reads, or only what stands under a condition."""
+    parts = {part for name in re.findall(r"[\w.]+\.\w+", asked.finding.what) for part in name.split(".")[:-1]}
+    for owner in asked.program.modules():
+        forward = owner.methods.get("forward")
+        for node in ast.walk(forward) if forward is not None else ():
+            name = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+            if forward is None or not isinstance(name, ast.Name) or not isinstance(node, ast.Assign):
+                continue
+            made = [one for one in ast.walk(node.value) if isinstance(one, ast.Call) and _of_self(_layer(one.func))]
+            layers = [ast.unparse(one.func) for one in made if getattr(_layer(one.func), "attr", "") in parts]
+            if layers and not _is_read(asked.program, forward, node, name.id):
+                yield Origin(f"what {layers[0]} gives is not used", node.lineno)
+
+
+def _layer(function: ast.expr) -> ast.expr:
+    return function.value if isinstance(function, ast.Subscript) else function
+
+
+def _is_read(program: Program, forward: Function, made: ast.Assign, name: str) -> bool:
+    """Tell whether a method always reads a variable that a statement sets."""
+    for node in ast.walk(forward):
+        read = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        if read and not _is_conditional(program, node, made):
+            return True
+    return False
+
+
+def _is_conditional(program: Program, node: ast.AST, made: ast.AST) -> bool:
+    """Tell whether a place stands in a branch that does not hold a statement."""
+    around, inner = set(program.outward(made)), node
+    for outer in program.outward(node):
+        if isinstance(outer, FUNCTIONS):
+            return False
+        if isinstance(outer, ast.If | ast.IfExp) and outer not in around and inner is not outer.test:
+            return True
+        inner = outer
+    return False
+
+
+__all__ = ["copies", "dropped"]

@@ -1,0 +1,139 @@
+"""Suspects about graphs: who adds up what of whom, and whether a node keeps its own features."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.program import Function, Program
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.spelling import called, names_in, source, text
+
+_ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
+_EDGES = re.compile(r"^(edges?|edge_?(index|list|idx))$")
+_SCATTERS = named("index_add_ index_add scatter_add_ scatter_add scatter scatter_mean scatter_sum")
+_PRODUCTS = named("matmul mm bmm spmm einsum")
+_SIZES = named("size shape dim device dtype new_zeros new_full new_empty zeros_like empty_like full_like len numel")
+_LOOPS = re.compile(r"\beye\(|self_loop|fill_diagonal|identity\(|\.diag|(cat|stack)\(.*arange|loop_index")
+
+
+@suspects("neighbours added up")
+def _neighbours(program: Program) -> Iterator[Spot]:
+    """Find `adj @ h` and sums over edges in a program that never divides by degrees, or never adds self loops."""
+    whole = source(program)
+    divides = re.search(r"degree|\bdeg\w*\b|norm_adj|normali[sz]e|pow\(-|\*\* -0\.5|rsqrt|adj\w*\.sum|\.sum\(", whole)
+    loops = _LOOPS.search(whole)
+    for node in program.nodes:
+        left: ast.expr | None = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) else None
+        if isinstance(node, ast.Call) and len(node.args) > 1 and text(node.func).split(".")[-1] in _PRODUCTS:
+            left = node.args[0]
+        name = getattr(left, "id", getattr(left, "attr", ""))
+        owner = program.owner(node)
+        graph = _ADJACENCY.match(name) and (len(name) > 1 or re.search("gcn|graph|gnn", whole, re.IGNORECASE))
+        if graph and owner is not None and owner.is_module and not (divides and loops) and isinstance(node, ast.expr):
+            lacks = "a division by the degrees" if not divides else "self loops, by which a node keeps its own features"
+            yield spot(node, text=shown(node), lacks=lacks)
+    if not loops:
+        yield from _without_own(program)
+
+
+def _without_own(program: Program) -> Iterator[Spot]:
+    """Yield the edges of a program whose layers see only neighbours; a sum over edges if it does not make them."""
+    made = [
+        node
+        for node in program.nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _EDGES.match(text(node.targets[0]))
+    ]
+    for owner in program.modules():
+        forward = owner.methods.get("forward")
+        calls = [one for one in ast.walk(owner.node) if isinstance(one, ast.Call) and program.function(one) is forward]
+        sums = [one for one in calls if _is_sum(program, one)]
+        if forward is not None and sums and not _keeps_own(program, forward) and not _joined_outside(program):
+            lacks = "self loops, by which a node keeps its own features"
+            told = f"here the edges are made: {shown(sums[0])}" if made else shown(sums[0])
+            yield spot(made[0] if made else sums[0], *sums, text=told, lacks=lacks)
+            return
+
+
+def _is_sum(program: Program, node: ast.Call) -> bool:
+    """Tell whether a call adds up at one end of the edges what it reads at the other."""
+    if called(program, node) not in _SCATTERS:
+        return False
+    return len({end for given in node.args for end in _ends_in(given)}) > 1
+
+
+def _ends_in(node: ast.AST) -> set[str]:
+    """Return the ends of edges that an expression names: `src`, and `edge_index[0]`."""
+    parts = [one for one in ast.walk(node) if isinstance(one, ast.Subscript) and _EDGES.match(text(one.value))]
+    return {one for one in names_in(node) if _is_end(one)} | {text(one) for one in parts}
+
+
+def _keeps_own(program: Program, forward: Function) -> bool:
+    """Tell whether a layer joins the features of a node with those of its neighbours."""
+    own = {one.arg for one in forward.args.args[1:] if not _is_end(one.arg) and not re.search("edge|adj", one.arg)}
+    for statement in (one for one in ast.walk(forward) if isinstance(one, ast.Assign | ast.Return | ast.AugAssign)):
+        reads = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id in own]
+        reads = [one for one in reads if isinstance(one.ctx, ast.Load) and not _is_message(program, one)]
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if reads and isinstance(statement, ast.Assign) and not _joins(program, statement.value):
+            own |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+        elif reads:
+            return True
+    return False
+
+
+def _is_message(program: Program, node: ast.Name) -> bool:
+    """Tell whether a use of features reads them at an end of the edges, adds them up, or takes only their size."""
+    for outer in program.outward(node):
+        if isinstance(outer, ast.stmt):
+            return False
+        sized = isinstance(outer, ast.Attribute) and outer.attr in _SIZES
+        if sized or (isinstance(outer, ast.Call) and called(program, outer) in _SIZES | _SCATTERS):
+            return True
+        if isinstance(outer, ast.Subscript) and _ends_in(outer.slice):
+            return True
+    return False
+
+
+def _joins(program: Program, value: ast.expr) -> bool:
+    """Tell whether an expression adds or joins several values."""
+    return any(
+        (isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)) or called(program, one) in {"cat", "concat"}
+        for one in ast.walk(value)
+    )
+
+
+def _joined_outside(program: Program) -> bool:
+    """Tell whether a model adds what a layer gets to what the layer makes of it, as in `x + conv(x, edges)`."""
+    sums = [one for one in program.nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)]
+    over = re.compile(r"\(\w+, (self\.)?(edge\w*|adj\w*|src|senders)\b")
+    return any(over.search(text(one)) and names_in(one.left) & (names_in(one.right) - {"self"}) for one in sums)
+
+
+@suspects("messages return to their sender")
+def _returned(program: Program) -> Iterator[Spot]:
+    """Find `out.index_add_(0, src, h[src])`, and a scatter by the index that gathered the messages."""
+    for call in program.calls:
+        if text(call.func).split(".")[-1] not in _SCATTERS:
+            continue
+        to = next(
+            (one.id for given in call.args for one in ast.walk(given) if isinstance(one, ast.Name) and _is_end(one)), ""
+        )
+        held = [program.value_of(one) if isinstance(one, ast.Name) else one for one in call.args]
+        parts = [
+            one for value in held if value is not None for one in ast.walk(value) if isinstance(one, ast.Subscript)
+        ]
+        if to and any(ast.unparse(one.slice) == to for one in parts):
+            yield spot(call, text=shown(call), name=to)
+
+
+def _is_end(node: ast.Name | str) -> bool:
+    """Tell whether a name is that of one end of the edges."""
+    name = node if isinstance(node, str) else node.id
+    return bool(re.match(r"^(src|dst|row|col|source|target|sender|receiver|senders|receivers)$", name))
+
+
+SUSPECTS = suspects_of(globals())

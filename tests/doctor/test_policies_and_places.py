@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.doctor import watch
+from glassgrad.doctor import source_lines, watch
 from glassgrad.nn import functional as F
 
 
@@ -234,3 +235,17 @@ def test_a_mask_behind_the_mean_is_told(reduction: str) -> None:
     model, x, y, mask = nn.Linear(6, 3), gg.randn(24, 6), gg.randint(0, 3, (24,)), (gg.rand(24) > 0.3) * 1.0
     found = titles(model, lambda: (F.cross_entropy(model(x), y, reduction=reduction) * mask).sum() / mask.sum())
     assert ("averaged before it is weighted" in found) == (reduction == "mean")
+
+
+def test_a_helper_that_sets_the_mode_is_told_with_its_call(tmp_path: Path) -> None:
+    script = tmp_path / "modes.py"
+    script.write_text(
+        "def switch(mode, model):\n    model.train() if mode == 'train' else model.eval()\n"
+        "def check(model):\n    switch('eval', model)\n"
+        "switch('train', model)\n"
+    )
+    place = source_lines.calling_method("eval", [str(script)])
+    file, _, line = place.rpartition(":")
+    assert line == "2"
+    assert source_lines.switching(place, "eval", [str(script)]) == f"{file}:4"
+    assert source_lines.switching(f"{file}:4", "eval", [str(script)]) == ""

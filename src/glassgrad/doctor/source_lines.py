@@ -131,6 +131,39 @@ def calling_method(name: str, files: Iterable[str], above: str = "") -> str:
     return (before[-1:] or found[:1] or [""])[0]
 
 
+def switching(place: str, mode: str, files: Iterable[str]) -> str:
+    """Return the last line that calls the helper around a place with a mode such as "eval"; empty if none does.
+
+    A helper calls both train() and eval(), as `set_mode("eval", models)` does.
+    """
+    for file in files:
+        tree = provenance.tree_of(file)
+        name, _, line = place.rpartition(":")
+        if tree is None or name != provenance.shorten(file):
+            continue
+        nodes = list(ast.walk(tree))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        for node in nodes:
+            if not isinstance(node, ast.FunctionDef) or not node.lineno <= int(line) <= (node.end_lineno or 0):
+                continue
+            own = {_called(one) for one in ast.walk(node) if isinstance(one, ast.Call)}
+            uses = [one for one in calls if _called(one) == node.name] if {"train", "eval"} <= own else []
+            wanted = [one for one in uses if any(_says(it, mode) for it in [*one.args, *_given(one)])]
+            if wanted:
+                return f"{name}:{max(one.lineno for one in wanted)}"
+    return ""
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [one.value for one in call.keywords]
+
+
+def _says(node: ast.expr, mode: str) -> bool:
+    """Tell whether an argument names a mode: the text of it, or False for "eval"."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return (isinstance(value, str) and value.lower().startswith(mode)) or (value is False and mode == "eval")
+
+
 def masking(files: Iterable[str]) -> str:
     """Return the first line that compares something to make a mask, or fills by one; empty if none does."""
 

@@ -16,6 +16,50 @@ for real in batches:
 
 CASES = (
     Case(
+        "loss of a copy",
+        """
+import copy
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+def adapted(x, y):
+    fast = copy.deepcopy(model)  #!
+    found = torch.autograd.grad(F.cross_entropy(fast(x), y), fast.parameters())
+    for weight, slope in zip(fast.parameters(), found):
+        weight.data -= 0.1 * slope
+    return fast
+for (x, y), (later, labels) in batches:
+    loss = F.cross_entropy(adapted(x, y)(later), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("copy.deepcopy(model)", "model"),),
+    ),
+    Case(
+        "codebook loss without the codes",
+        """
+class Codes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.table, self.last = nn.Linear(8, 4), nn.Embedding(16, 4), nn.Linear(4, 8)
+    def forward(self, x):
+        z = self.first(x)
+        codes = self.table(torch.cdist(z, self.table.weight).argmin(1))
+        quantized = z + (codes - z).detach()
+        near = F.mse_loss(z, codes.detach())
+        learn = F.mse_loss(quantized, z.detach())  #!
+        return F.mse_loss(self.last(quantized), x) + learn + 0.25 * near
+model = Codes()
+optimizer = torch.optim.Adam(model.parameters())
+for x in batches:
+    optimizer.zero_grad()
+    loss = model(x)
+    loss.backward()
+    optimizer.step()
+""",
+        (("F.mse_loss(quantized, z.detach())", "F.mse_loss(codes, z.detach())"),),
+    ),
+    Case(
         "penalty without a graph",
         """
 def gradient_penalty(judge, mixed):

@@ -188,6 +188,56 @@ for x, y in batches:
     Case(
         "entropy with the wrong sign",
         """
+optimizer = torch.optim.Adam(policy.parameters())
+for states, actions, old, gains in batches:
+    log_probs, entropy = policy.judge(states, actions)
+    ratio = (log_probs - old).exp()
+    policy_loss = torch.max(-gains * ratio, -gains * ratio.clamp(0.8, 1.2)).mean()
+    loss = policy_loss + settings['ent_coef'] * entropy.mean()  #!
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("+ settings", "- settings"),),
+    ),
+    Case(
+        "entropy with the wrong sign",
+        """
+policy = nn.Linear(4, 2)
+optimizer = torch.optim.Adam(policy.parameters())
+for states, actions, gains in batches:
+    log_probs = F.log_softmax(policy(states), 1)
+    entropy = -(log_probs.exp() * log_probs).sum(1)
+    policy_loss = -(log_probs[range(32), actions] * gains).mean()
+    loss = policy_loss + 0.01 * entropy.mean()  #!
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("+ 0.01", "- 0.01"),),
+    ),
+    Case(
+        "entropy with the wrong sign",
+        """
+policy = nn.Linear(4, 2)
+optimizer = torch.optim.Adam(policy.parameters())
+for returns in batches:
+    logs, spreads = [], []
+    for states in returns:
+        dist = torch.distributions.Categorical(logits=policy(states))
+        logs.append(dist.log_prob(dist.sample()))
+        spreads.append(dist.entropy())
+    logs, spreads = map(torch.stack, (logs, spreads))
+    loss = -(logs * returns).mean() + options.beta * spreads.mean()  #!
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        (("+ options", "- options"),),
+    ),
+    Case(
+        "entropy with the wrong sign",
+        """
 policy = nn.Linear(4, 2)
 optimizer = torch.optim.Adam(policy.parameters())
 for states, actions, returns in batches:

@@ -35,6 +35,7 @@ _MOST = 24
 """The number of ends after which a search stops."""
 _MODULES = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList"})
 _PASSING = named("list tuple sorted reversed iter tqdm trange cycle islice set shuffle prefetch Subset ConcatDataset")
+_STACKING = frozenset({"stack", "cat", "concat"})
 
 
 @dataclass(frozen=True)
@@ -434,6 +435,8 @@ def _of_library(name: str, call: ast.Call, value: Value) -> list[Value] | None:
         found = args[0], path[1:]
     elif name == "zip" and args:
         return _zipped(args, frame, path)
+    elif name == "map" and len(args) == 2 and len(path) == 1 and getattr(args[0], "attr", "") in _STACKING:
+        found = args[1], (first, EACH)  # each list of a tuple of lists becomes one tensor
     elif name == "loads" and args and isinstance(constant(args[0]), str):
         found, frame = (_literal(str(constant(args[0]))), path), None
     return [Value(found[0], frame, found[1])] if found[0] is not None else None

@@ -30,6 +30,10 @@ def scrambles(before: Shape, after: Shape) -> bool:
     Example:
         >>> scrambles((32, 10, 4, 16), (32, 4, 10, 16)), scrambles((32, 10, 64), (32, 10, 4, 16))
         (True, False)
+        >>> scrambles((32, 8, 64), (32 * 4, 8, 16))  # heads behind the batch, without a transpose
+        True
+        >>> scrambles((32, 8, 64), (32, 4, 128)), scrambles((32, 8, 64), (32 * 4, 2, 64))  # rows in pairs, in parts
+        (False, False)
     """
     one, other = ([size for size in shape if size != 1] for shape in (before, after))
     if one == other or 0 in one:
@@ -39,8 +43,15 @@ def scrambles(before: Shape, after: Shape) -> bool:
     first = other[0]
     if first in one[1:] and first != one[0] and one.count(first) == other.count(first) == 1:
         return True  # a later axis, such as the batch behind directions, has become the first
-    ends = sorted({*accumulate(one, mul), *accumulate(other, mul)})
-    return any(large % small for small, large in pairwise(ends))
+    cuts, new = list(accumulate(one, mul)), list(accumulate(other, mul))
+    ends = sorted({*cuts, *new})
+    return any(large % small for small, large in pairwise(ends)) or _joins_parts([1, *cuts], [1, *new])
+
+
+def _joins_parts(before: list[int], after: list[int]) -> bool:
+    """Tell whether a new axis consists of a part of one old axis and a part of the next one."""
+    joints = [(first, end, last) for first, end, last in zip(before, before[1:], before[2:], strict=False)]
+    return any(first < low < end < high < last for low, high in pairwise(after) for first, end, last in joints)
 
 
 @error(

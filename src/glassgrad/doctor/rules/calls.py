@@ -139,7 +139,9 @@ def _evaluating(run: Run) -> Iterator[Seen]:
         return  # layers that are not trained may rest
     whole = set(names) == set(run.setup.stochastic)
     where = source_lines.calling_method("eval", run.parts.files)
+    helper = source_lines.switching(where, "eval", run.parts.files) if where else ""
     by = f"; eval() is called at {where}" if where else ""
+    by += f", by the helper that {helper} calls" if helper else ""
     # Batch normalisation in evaluation mode while the rest trains is a way of fine-tuning.
     what = f"{listed(names)} ran in evaluation mode in {len(found)} of {sampled} sampled training steps{by}"
     yield Seen(what, run.calls.line("forward"), len(found) / sampled, severity="" if whole else "info")

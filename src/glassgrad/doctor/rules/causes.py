@@ -141,6 +141,8 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "gradient cut in forward": (*_LOSS, *_NOTHING),
     "axes mixed by a view": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
     "pairs shuffled apart": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
+    "loss of a copy": (*_ALL, "no gradients in a step"),
+    "codebook loss without the codes": (*_LOSS, *_NOTHING, *_WILD),
     "optimizer of another model": (*_ALL, "no gradients in a step", "parameters without an optimizer"),
     "axes mixed by a reshape": (*_LOSS, "gradients mostly noise", *_APART),
     "softmax of one number": (*_ALL, *_APART, "gradient zero", "first loss far off"),

@@ -315,4 +315,33 @@ def fit(model, x, y):
 """,
         (("    optimizer.step()", "    optimizer.step()\n    return model"),),
     ),
+    Case(
+        "states of one model collected",
+        """
+class Client:
+    def train(self, model, start):
+        model.load_state_dict(start)
+        fit(model, self.data)
+        return model.state_dict()  #!
+class Server:
+    def round(self):
+        states = []
+        for client in self.clients:
+            state = client.train(self.model, self.start)
+            states.append((len(client.data), state))
+        self.start = mean(states)
+""",
+        (("return model.state_dict()", "return copy.deepcopy(model.state_dict())"),),
+    ),
+    Case(
+        "states of one model collected",
+        """
+model = nn.Linear(4, 2)
+snapshots = []
+for epoch in range(10):
+    fit(model, loader)
+    snapshots.append(model.state_dict())  #!
+""",
+        (("model.state_dict()", "copy.deepcopy(model.state_dict())"),),
+    ),
 )

@@ -412,4 +412,47 @@ levels = (torch.arange(4) > y[:, None]).float()  #!
 """,
         ((">", "<"),),
     ),
+    Case(
+        "risk set in another order",
+        """
+def partial_likelihood(risk, event):
+    total = torch.log(torch.cumsum(risk.exp(), 0))
+    return -((risk - total) * event).sum() / event.sum()
+def ordered(x, time, event):
+    order = torch.argsort(time)  #!
+    return x[order], event[order]
+""",
+        (("torch.argsort(time)", "torch.argsort(-time)"),),
+    ),
+    Case(
+        "divergence of the weights in each batch",
+        """
+class Bayesian(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean, self.rho = nn.Parameter(torch.randn(4)), nn.Parameter(torch.randn(4))
+    def kl(self):
+        spread = F.softplus(self.rho)
+        return (spread**2 / 2 + self.mean**2 / 2 - spread.log()).sum()
+    def forward(self, x):
+        return x @ (self.mean + F.softplus(self.rho) * torch.randn(4))
+model = Bayesian()
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y) + model.kl()  #!
+    loss.backward()
+    optimizer.step()
+""",
+        (("+ model.kl()", "+ model.kl() / len(loader)"),),
+    ),
+    Case(
+        "mask by the sign of a centred target",
+        """
+depth = (depth - depth.mean()) / depth.std()
+mask = depth > 0  #!
+loss = (model(image) - depth)[mask].abs().mean()
+""",
+        (("mask = depth > 0", "mask = depth != 0"),),
+    ),
 )

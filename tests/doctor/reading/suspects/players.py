@@ -376,4 +376,38 @@ for real in batches:
 """,
         (("    d_loss", "    opt_d.zero_grad()\n    d_loss"),),
     ),
+    Case(
+        "log-determinant of the other direction",
+        """
+class Step(nn.Module):
+    def forward(self, z):
+        s, t = self.net(z)
+        return z * torch.exp(s) + t, s.sum(-1)
+
+    def inverse(self, x):
+        s, t = self.net(x)
+        log_det = s.sum(-1)  #!
+        return (x - t) / torch.exp(s), log_det
+
+class Flow(nn.Module):
+    def log_prob(self, x):
+        total = 0
+        for step in reversed(self.steps):
+            x, one = step.inverse(x)
+            total = total + one
+        return self.base.log_prob(x).sum(-1) + total
+""",
+        (("total = total + one", "total = total - one"),),
+    ),
+    Case(
+        "one layer for mean and deviation",
+        """
+class Actor(nn.Module):
+    def forward(self, x):
+        h = self.body(x)
+        log_std = F.relu(self.spread(h)).clamp(-5, 2)  #!
+        return torch.distributions.Normal(self.middle(h), log_std.exp())
+""",
+        (("F.relu(self.spread(h))", "self.spread(h)"),),
+    ),
 )

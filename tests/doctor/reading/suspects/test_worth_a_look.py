@@ -18,6 +18,7 @@ from glassgrad.doctor.repairs.report import TITLE as HELPS
 from glassgrad.doctor.repairs.report import with_repairs
 from glassgrad.doctor.repairs.search import Repair, Search
 from glassgrad.doctor.script import Watched
+from tests.doctor.reading.case import HEADS
 
 TEXT = """
 import torch
@@ -94,3 +95,86 @@ def test_they_follow_a_change_that_helps(script: Path) -> None:
     repair = Repair(edit, "y = x", Figure("loss", 1.0, higher=False, held_out=True), (0.1, 0.1), 2.0)
     found = with_repairs((SYMPTOM, look), Search((repair,), 1, 1), script)
     assert [one.rule for one in found] == [HELPS, TITLE, SYMPTOM.rule]
+
+
+SOUND = {
+    "a copy that is adapted, measured and left": """
+def adapted(model, x, y):
+    copied = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(copied.parameters())
+    F.mse_loss(copied(x), y).backward()
+    optimizer.step()
+    with torch.no_grad():
+        return F.mse_loss(copied(x), y).item()
+""",
+    "gradients of a copy, carried over to the model": """
+def learn(model, x, y):
+    outer = torch.optim.Adam(model.parameters())
+    fast = copy.deepcopy(model)
+    inner = torch.optim.SGD(fast.parameters())
+    inner.zero_grad()
+    F.mse_loss(fast(x), y).backward()
+    inner.step()
+    for one, other in zip(model.parameters(), fast.parameters()):
+        one.grad = other.grad
+    outer.step()
+""",
+    "a mean of the losses of several tasks": """
+model = nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters())
+for tasks in batches:
+    total = 0.0
+    for x, y in tasks:
+        total = total + F.mse_loss(model(x), y)
+    loss = total / len(tasks)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "a flow that draws forwards and measures backwards": """
+class Flow(nn.Module):
+    def log_prob(self, x):
+        log_det = 0
+        for step in reversed(self.steps):
+            x, one = step.inverse(x)
+            log_det = log_det + one
+        return self.base.log_prob(x) + log_det
+    def sample(self, z):
+        for step in self.steps:
+            z, _ = step(z)
+        return z
+""",
+    "a risk set from the latest time on, or summed from the end": """
+def cox_loss(risk, time, event):
+    order = torch.argsort(time, descending=True)
+    return -((risk[order] - risk[order].logcumsumexp(0)) * event[order]).mean()
+def other_cox_loss(risk, time, event):
+    order = torch.argsort(time)
+    total = risk[order].exp().flip(0).cumsum(0).flip(0).log()
+    return -((risk[order] - total) * event[order]).mean()
+""",
+    "states of models that a loop makes": """
+states = []
+for client in clients:
+    net = copy.deepcopy(model)
+    states.append(net.state_dict())
+states += [client.model.state_dict() for client in clients]
+""",
+    "deviations of weights that begin equal, and the edges of a box": """
+class Bayesian(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w_rho = nn.Parameter(torch.full((8, 4), -4.0))
+    def box(self, y0):
+        rows = torch.arange(8)
+        return (rows >= y0) & (rows < y0 + 4)
+""",
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_lines_are_not_worth_a_look(name: str) -> None:
+    read = parsed("train.py", HEADS["torch"] + "import copy\n" + SOUND[name])
+    assert isinstance(read, Script)
+    shown = [one.title for one, _, _ in places(Program(read.tree)) if one.words.weight >= STRONG]
+    assert shown == []

@@ -106,9 +106,68 @@ def cut_layers(program: Program) -> Iterator[Spot]:
         taught = any(related(have, it) for have in mine for it in learns)
         for have, node in [pair for it in found for pair in it.cut]:
             inside = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "detach"
+            inside = inside and not _is_meant(program, node)
             lost = inside and taught and not any(related(have, it) for it in learns)
             if lost and any(related(have, own) for own in mine) and program.owner(node) is not None:
                 yield spot(node, program.statement(node), text=shown(node))
+
+
+def _is_meant(program: Program, node: ast.AST) -> bool:
+    """Tell whether `a.detach()` is half of a straight-through estimate, or stands for the target of a loss."""
+    outer = program.parents.get(node)
+    if isinstance(outer, ast.keyword):
+        outer = program.parents.get(outer)
+    if isinstance(outer, ast.Call):
+        found = loss(program, outer)
+        return found is not None and found.kind in ELEMENTWISE
+    return isinstance(outer, ast.BinOp) and passed_through(outer) is not None
+
+
+def passed_through(node: ast.AST) -> ast.expr | None:
+    """Return the value that gets the whole gradient of a straight-through estimate: x of `x + (z - x).detach()`.
+
+    Example:
+        >>> found = passed_through(ast.parse("x + (z - x).detach()", mode="eval").body)
+        >>> ast.unparse(found)
+        'x'
+    """
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return None
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        cut = other.func if isinstance(other, ast.Call) and not other.args else other
+        if isinstance(cut, ast.Attribute) and cut.attr in {"detach", "data"} and isinstance(cut.value, ast.BinOp):
+            inner = cut.value
+            if isinstance(inner.op, ast.Sub) and ast.unparse(inner.right) == ast.unparse(one):
+                return one
+    return None
+
+
+@reads("codebook loss without the codes")
+def _without_codes(program: Program) -> Iterator[Spot]:
+    """Find `loss(x + (z - x).detach(), x.detach())`, whose gradient moves x away from z and never moves z."""
+    for one in losses(program):
+        if one.kind not in ELEMENTWISE or one.target is None:
+            continue
+        for side, other in ((one.input, one.target), (one.target, one.input)):
+            still = _cut_of(program, other)
+            if still is None:
+                continue
+            ends = flow(program).ends(side)
+            through = [(it, Value(x, it.frame)) for it in ends if (x := passed_through(it.node)) is not None]
+            origin = set(flow(program).ends(still))
+            if through and len(through) == len(ends) and all(origin & set(flow(program).ends(x)) for _, x in through):
+                yield spot(one.call, through[0][0].node, program.statement(one.call), text=shown(one.call))
+                break
+
+
+def _cut_of(program: Program, node: ast.expr) -> Value | None:
+    """Return what an expression, or the variable that holds it, detaches: x of `x.detach()`."""
+    held = flow(program).end(node)
+    call = held.node if held is not None and not held.path else None
+    method = call.func if isinstance(call, ast.Call) else None
+    if held is None or not isinstance(method, ast.Attribute) or method.attr != "detach":
+        return None
+    return Value(method.value, held.frame)
 
 
 # --- whose gradients ---
@@ -140,6 +199,39 @@ def _stranger(program: Program) -> Iterator[Spot]:
                 why = f"{shown(cut[0])} cuts it off" if cut else "it holds the weights of another model"
                 yield spot(place, event.node, made.node, passes[0].node, step=shown(event.node), why=why)
                 break
+
+
+@reads("loss of a copy")
+def _copied(program: Program) -> Iterator[Spot]:
+    """Find a step of an optimizer of a model behind a backward pass that reaches nothing but copies of this model."""
+    if any(getattr(node, "attr", "") == "grad" and not program.names.full(node) for node in program.nodes):
+        return  # the script may carry gradients over by itself
+    seen: set[ast.AST] = set()
+    for one in trainings(program):
+        for step in one.of("step"):
+            around = program.function(step.node)
+            passes = [it for it in one.of("backward") if program.function(it.node) is around]
+            maker = optimizer(program, step.value)
+            mine = trained_by(program, maker) if maker is not None else None
+            found = [reach(program, it.value) for it in passes]
+            if step.node in seen or not mine or not found or any(not it.known or not it.learns for it in found):
+                continue
+            learns = {made for it in found for made in it.learns}
+            origins = [(have, it.copied) for have in learns for it in modules(program, have) or () if it.copied]
+            theirs = [have for have, origin in origins if any(related(origin, own) for own in mine)]
+            if len(theirs) == len(learns) and not any(related(have, own) for have in learns for own in mine):
+                seen.add(step.node)
+                changes = _changes_of_data(program, theirs[0].node)
+                place = theirs[0].node
+                yield spot(place, *changes, passes[0].node, step.node, text=shown(place), step=shown(step.node))
+
+
+def _changes_of_data(program: Program, node: ast.AST) -> list[ast.stmt]:
+    """Return the statements that change numbers by `.data` in the function around a place."""
+    around = program.function(node)
+    changed = [one for one in ast.walk(around or program.tree) if isinstance(one, ast.Attribute) and one.attr == "data"]
+    found = [program.statement(one) for one in changed if isinstance(one.ctx, ast.Store)]
+    return found if around is not None else []
 
 
 def _after(one: Iteration, backward: Event, step: Event) -> tuple[bool, int]:

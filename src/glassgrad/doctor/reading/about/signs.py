@@ -23,6 +23,12 @@ _GAIN = re.compile(
 _CRITIC = re.compile(r"critic|value|(^|_|\.)q(f|net|_|\d|$)", re.IGNORECASE)
 _DISCOUNT = re.compile(r"gamma|discount", re.IGNORECASE)
 _PENALTY = re.compile(r"(^|_)(l1|l2|reg|regulari[sz]\w*|penalty|weight_decay|wd)(_|\d|$)", re.IGNORECASE)
+_OF_POLICY = re.compile(r"^(policy|actor|pg|pi|surrogate|action|ppo|a2c|clip)_?loss(es)?$", re.IGNORECASE)
+_ENTROPY = re.compile(r"entrop(y|ies)|(^|_)ents?(_|$)", re.IGNORECASE)
+_NO_ENTROPY = re.compile(
+    r"cross|coe?f|weight|beta|loss|neg|minus|target|scale|lambda|alpha|bce|rate|lr|_c$", re.IGNORECASE
+)
+_WEIGHS = re.compile(r"coe?f|weight|beta|scale|lambda|alpha|args\.|cfg", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"^(self\.)?(temperature|temp|tau|T)$")
 _ADVERSE = re.compile(r"advers|attack|discrimin|critic|delta|domain|fgsm|pgd|gan|minimax|dual|lagrang", re.IGNORECASE)
 
@@ -218,17 +224,46 @@ def _is_weight(program: Program, value: Value) -> bool:
 @reads("entropy with the wrong sign")
 def _entropy(program: Program) -> Iterator[Spot]:
     for event, found in _losses_of(program):
-        policy = any(
-            one.sign < 0
-            and any(_is_likely(program, it) or _called(program, it) in {"min", "minimum"} for it in one.factors)
-            for one in found
-        )
+        if not any(_is_of_policy(program, one) for one in found):
+            continue
         for one in found:
-            entropies = [it for it in one.factors if _called(program, it) == "entropy"]
-            if policy and entropies and one.sign > 0:
-                node = entropies[0].node
-                yield _of_term(program, event, one, node)
+            raised = _entropy_in(program, one) if len(found) > 1 else None
+            if raised is not None:
+                place = _of_term(program, event, one, raised)
+                yield spot(place.node, *place.also, text=shown(_as_added(one, raised)))
                 break
+
+
+def _as_added(one: Term, raised: ast.expr) -> ast.expr:
+    """Return the entropy as the sum has it, without its weight."""
+    factors = [one.added] if isinstance(one.added, ast.expr) else []
+    while factors and isinstance(factors[0], ast.BinOp) and isinstance(factors[0].op, ast.Mult):
+        factors = [factors[0].left, factors[0].right, *factors[1:]]
+    known = [it for it in factors if _ENTROPY.search(ast.unparse(it)) and not _WEIGHS.search(ast.unparse(it))]
+    return known[0] if known else raised
+
+
+def _is_of_policy(program: Program, one: Term) -> bool:
+    """Tell whether a term of a loss raises the actions that gain: a log-probability, a bounded ratio, or by name."""
+    raises = any(_is_likely(program, it) or _called(program, it) in {"min", "minimum"} for it in one.factors)
+    return (raises and one.sign < 0) or any(map(_OF_POLICY.search, one.names))
+
+
+def _entropy_in(program: Program, one: Term) -> ast.expr | None:
+    """Return the entropy that a term of a loss adds to it."""
+    names = [name for name in one.names if _ENTROPY.search(name) and not _NO_ENTROPY.search(name)]
+    turned = any("neg" in name or "minus" in name for name in one.names)
+    called = [it.node for it in one.factors if _called(program, it) == "entropy"]
+    unread = [it for it in one.factors if it.path or isinstance(it.node, ast.Name | ast.Subscript | ast.Attribute)]
+    named_so = [it.node for it in unread if _ENTROPY.search(_name(it)) and not _NO_ENTROPY.search(_name(it))]
+    parts = [it.node for it in unread if names and it.path and isinstance(it.path[0], int)]
+    if one.sign > 0 and (called or not turned):
+        return next(iter([*called, *named_so, *parts]), None)
+    texts = [ast.unparse(it.node) for it in one.factors]
+    likely = [text for text in texts if "exp(" in text or "log" not in text]
+    if one.sign < 0 and names and likely and any("log" in text for text in texts if text not in likely):
+        return one.factors[0].node  # -(p * log p)
+    return None
 
 
 # --- divergences ---

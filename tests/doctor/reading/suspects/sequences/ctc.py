@@ -6,8 +6,8 @@ from tests.doctor.reading.case import Case
 
 _CTC = """
 letters = "abc"
-index = {c: i for i, c in enumerate(letters)}
-loss = F.ctc_loss(logits.log_softmax(2).transpose(0, 1), targets, lengths, sizes)  #!
+index = {c: i for i, c in enumerate(letters)}  #!
+loss = F.ctc_loss(logits.log_softmax(2).transpose(0, 1), targets, lengths, sizes)
 """
 
 CASES = (

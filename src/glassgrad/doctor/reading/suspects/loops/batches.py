@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import rounds, trainings
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, number
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, argument, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.loops.training import (
@@ -21,7 +21,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     optimizers,
 )
 from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
-from glassgrad.doctor.reading.values import mentions
+from glassgrad.doctor.reading.values import mentions, returns
 
 
 @suspects("iterator that ends with the first epoch")
@@ -309,8 +309,72 @@ def _copy(program: Program) -> Iterator[Spot]:
             continue
         results = [one for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
         trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
-        if trained and not results:
+        used = any(isinstance(one, ast.With) and f"{name}(" in text(one) for one in ast.walk(function))
+        used |= bool(re.search(rf"zip\([^)]*\(\), {name}\.parameters|zip\({name}\.parameters", text(function)))
+        if trained and not used and not results:
             yield spot(node, text=shown(node), name=name)
+
+
+@suspects("states of one model collected")
+def _states(program: Program) -> Iterator[Spot]:
+    """Find a loop that collects `model.state_dict()` of one model: all are the same tensors, which training changes."""
+    for call in program.calls_of(".append"):
+        loops = program.loops(call)
+        for part in _members(call.args[0]) if loops and len(call.args) == 1 else ():
+            made = [one for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Name | ast.Attribute)]
+            yield from _live(program, part, {text(one) for one in made if isinstance(one.ctx, ast.Store)}, call)
+    for node in program.nodes:
+        if isinstance(node, ast.ListComp):
+            own = {text(one) for it in node.generators for one in ast.walk(it.target) if isinstance(one, ast.Name)}
+            for part in _members(node.elt):
+                yield from _live(program, part, own, node)
+
+
+def _members(node: ast.expr) -> list[ast.expr]:
+    return list(node.elts) if isinstance(node, ast.Tuple | ast.List) else [node]
+
+
+def _live(program: Program, part: ast.expr, own: set[str], whole: ast.expr) -> Iterator[Spot]:
+    """Yield the call of `state_dict()` that gives a part, if its model is not among the names that a loop makes."""
+    bound = program.bound(part) if isinstance(part, ast.Name) else None
+    value, item = (bound.value, bound.item) if bound is not None else (part, None)
+    if not isinstance(value, ast.Call) or (isinstance(part, ast.Name) and part.id not in own):
+        return
+    if called(value) == "state_dict" and isinstance(value.func, ast.Attribute):
+        if _lasts(value.func.value, own):
+            yield spot(value, whole, text=shown(value))
+        return
+    function = _entered(program, value)
+    for one in returns(program, function) if function is not None else ():
+        parts = [one.value] if item is None else _members(one.value)[item : item + 1] if one.value is not None else []
+        for state in parts:
+            given = _given_model(program, function, state, value) if function is not None else None
+            if given is not None and state is not None and _lasts(given, own):
+                yield spot(state, whole, value, text=shown(state))
+
+
+def _entered(program: Program, call: ast.Call) -> Function | None:
+    """Return the function of the script that a call enters; for an unknown object the only method of that name."""
+    entered = flow(program).entered(call)
+    if entered is not None:
+        return entered[0].function if isinstance(entered[0].function, FUNCTIONS) else None
+    alike = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == called(call)]
+    return alike[0] if isinstance(call.func, ast.Attribute) and len(alike) == 1 else None
+
+
+def _given_model(program: Program, function: Function, state: ast.expr | None, call: ast.Call) -> ast.expr | None:
+    """Return the model that a call gives to a function which returns the model's `state_dict()` itself."""
+    receiver = state.func.value if isinstance(state, ast.Call) and isinstance(state.func, ast.Attribute) else None
+    kept = isinstance(state, ast.Call) and called(state) == "state_dict" and isinstance(receiver, ast.Name)
+    if not kept or not isinstance(receiver, ast.Name) or program.bindings(function, receiver.id):
+        return None
+    return argument(call, receiver.id, place_of(function, receiver.id) - (program.owner(function) is not None))
+
+
+def _lasts(model: ast.expr, own: set[str]) -> bool:
+    """Tell whether a model is one object for all rounds of a loop."""
+    plain = isinstance(model, ast.Name | ast.Attribute)
+    return plain and not any(text(one) in own for one in ast.walk(model) if isinstance(one, ast.Name | ast.Attribute))
 
 
 @suspects("weights loaded in each round")

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from glassgrad.doctor.reading.suspects.form import Suspect
-from glassgrad.doctor.reading.suspects.losses import library, masks, terms, written
+from glassgrad.doctor.reading.suspects.losses import library, masks, sets, terms, written
 
 SUSPECTS: tuple[Suspect, ...] = (
     *library.SUSPECTS,
     *masks.SUSPECTS,
+    *sets.SUSPECTS,
     *terms.SUSPECTS,
     *written.SUSPECTS,
 )

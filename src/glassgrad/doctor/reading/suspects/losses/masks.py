@@ -201,7 +201,8 @@ def _levels(program: Program) -> Iterator[Spot]:
             continue
         left, right = node.left, node.comparators[0]
         sides = (left, right) if isinstance(node.ops[0], ast.Gt | ast.GtE) else (right, left)
-        places = "arange" in ast.unparse(held(program, sides[0]) or left)
+        both = isinstance(program.parents.get(node), ast.BinOp)  # one edge of a box
+        places = "arange" in ast.unparse(held(program, sides[0]) or left) and not both
         if (
             places
             and isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE)

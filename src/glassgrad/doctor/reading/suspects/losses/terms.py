@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import LOOPS, Program, argument, constant, number
+from glassgrad.doctor.reading.program import LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.losses.formulas import (
@@ -18,7 +18,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
     complement,
     factors_of,
-    functions_of,
     held,
     is_loss_name,
     is_target,
@@ -201,20 +200,6 @@ def _smoothing(program: Program) -> Iterator[Spot]:
 
 def _text(node: ast.expr) -> str:
     return ast.unparse(node) if number(node) is None else ""
-
-
-@suspects("risk set in another order")
-def _risk(program: Program) -> Iterator[Spot]:
-    """Find the sums of a survival loss over times that are sorted upwards."""
-    for function in functions_of(program):
-        around = about_loss(program, function.body[-1]) + function.name.lower()
-        if not re.search(r"cox|surv|hazard|partial|breslow", around):
-            continue
-        for call in (one for one in ast.walk(function) if isinstance(one, ast.Call)):
-            name, _ = called(program, call)
-            upwards = name in {"argsort", "sort"} and constant(argument(call, "descending")) is not True
-            if upwards and "flip" not in ast.unparse(function) and "-" not in ast.unparse(call):
-                yield spot(call, text=shown(call))
 
 
 @suspects("divergence from the prior to the posterior")

@@ -70,6 +70,10 @@ def _on(call: ast.Call) -> str:
     return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
+_SPREADS = re.compile("bias|^b|lora|logits|rho|sigma|std|var$", re.IGNORECASE)
+"""Names of parameters that may begin equal: biases, and deviations of weights that are drawn."""
+
+
 @suspects("weights that begin equal")
 def _equal(program: Program) -> Iterator[Spot]:
     for call in program.calls:
@@ -85,7 +89,7 @@ def _equal(program: Program) -> Iterator[Spot]:
     for made, first, name, _ in _parameters(program):
         alike = isinstance(first, ast.Call) and library_name(program, first) in {"zeros", "ones", "full"}
         matrix = alike and isinstance(first, ast.Call) and _sizes(first) == 2 and constant(first.args[0]) != 1
-        if matrix and not _VECTORS.search(name) and not re.search("bias|^b|lora|logits", name, re.IGNORECASE):
+        if matrix and not _VECTORS.search(name) and not _SPREADS.search(name):
             yield spot(made, text=shown(made))
 
 

@@ -21,7 +21,7 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     words_in,
 )
 from glassgrad.doctor.reading.suspects.spelling import called, operand, text
-from glassgrad.doctor.reading.values import losses
+from glassgrad.doctor.reading.values import end, losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
 _MAKER = re.compile(r"^(net_?)?g(en|en\w*|_net|_[ab]{1,2})?$|generator", re.IGNORECASE)
@@ -33,6 +33,7 @@ _JUDGE_LOSS = re.compile(
 )
 _FAKE = re.compile(r"fake|gen(erated)?(_|s|$)|synth|x_hat|recon", re.IGNORECASE)
 _LOGVAR = re.compile(r"log_?(var|v|sigma_?2|sigma_?sq)\w*$|lv$", re.IGNORECASE)
+_LOG_STD = re.compile(r"log_?(std|sigma|stddev|sd|var|variance)s?$", re.IGNORECASE)
 _STD = re.compile(r"^(std|sigma|stddev|scale)\w*$", re.IGNORECASE)
 _MEAN = re.compile(r"^(z_)?(mu|mean|m|loc)(_\w+)?$", re.IGNORECASE)
 _LABEL = re.compile(r"fakes?|valid|real|y_\w+|\w*label\w*|\w*target\w*|zeros\w*|ones\w*|full\w*|0|1", re.IGNORECASE)
@@ -326,7 +327,7 @@ def _kind(program: Program, node: ast.expr) -> str:
 
 @suspects("one layer for mean and deviation")
 def _heads(program: Program) -> Iterator[Spot]:
-    """Find `mu = self.fc(h)` and `logvar = self.fc(h)`, an activation that bounds them, and a decoder of the mean."""
+    """Find `mu = self.fc(h)` and `logvar = self.fc(h)`, and an activation that bounds them."""
     values = [(name, value, place) for name, value, place in named_values(program) if isinstance(value, ast.Call)]
     means = {text(value): place for name, value, place in values if _MEAN.search(name) and value.args}
     for name, value, place in values:
@@ -340,6 +341,19 @@ def _heads(program: Program) -> Iterator[Spot]:
             and mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE))
         ):
             yield spot(place, text=shown(value), what="has no negative numbers")
+        elif _LOG_STD.search(name) and _is_rectified(program, value):
+            yield spot(place, text=shown(value), what="has no negative numbers, so the deviation never falls below 1")
+
+
+def _is_rectified(program: Program, value: ast.expr) -> bool:
+    """Tell whether a value comes out of a rectifier, perhaps cut from above: by a function, a method or a layer."""
+    while isinstance(value, ast.Call) and called(program, value) in {"clamp", "clip", "squeeze", "clamp_max"}:
+        inner = operand(program, value)
+        if inner is None:
+            return False
+        value = held(program, inner)
+    made = end(program, value)
+    return made is not None and made.op in {"relu", "softplus"}
 
 
 @suspects("straight-through estimate")

@@ -6,10 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Program, number
+from glassgrad.doctor.reading.program import Function, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, mentions_any, named_values, signed, word
+from glassgrad.doctor.reading.suspects.players.algebra import (
+    around,
+    bare,
+    factors,
+    held,
+    mentions_any,
+    named_values,
+    signed,
+    word,
+)
 from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import losses
 
@@ -196,6 +205,75 @@ def _drawn(node: ast.expr) -> str:
     return (
         "fake" if re.search(r"neg|sampl|fake|gen", said) else "real" if re.search(r"pos|data|real|\bx\b", said) else ""
     )
+
+
+# --- flows ---
+
+
+@suspects("log-determinant of the other direction")
+def _other_direction(program: Program) -> Iterator[Spot]:
+    """Find two directions of an affine step that return one log-determinant, though one of them divides by the scale.
+
+    A caller that subtracts one of the two knows of it.
+    """
+    for owner in program.classes.values():
+        found = [it for one in owner.methods.values() if (it := _change_of_volume(program, one)) is not None]
+        shapes = {(way, sign) for way, sign, _, _ in found}
+        names = {name for _, _, name, _ in found}
+        if len(found) == 2 and len(names) == 1 and len(shapes) == 2 and len({sign for _, sign in shapes}) == 1:
+            for way, sign, _, node in found:
+                if way != sign and not _is_subtracted(program, node):
+                    yield spot(node, text=shown(node), what="multiplies by" if way > 0 else "divides by")
+
+
+def _change_of_volume(program: Program, function: Function) -> tuple[int, int, str, ast.expr] | None:
+    """Return whether a function multiplies by exp(s) (1) or divides (-1), the sign of its sum of s, s and the sum."""
+    results = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)]
+    pair = results[0] if len(results) == 1 else None
+    if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
+        return None
+    total = held(program, pair.elts[1])
+    sign = -1 if isinstance(total, ast.UnaryOp) and isinstance(total.op, ast.USub) else 1
+    total = total.operand if isinstance(total, ast.UnaryOp) else total
+    logarithm = operand(program, total) if isinstance(total, ast.Call) and called(program, total) == "sum" else None
+    if isinstance(logarithm, ast.UnaryOp):
+        sign, logarithm = -sign, logarithm.operand
+    ways = {
+        it
+        for node in ast.walk(function)
+        if logarithm is not None and isinstance(node, ast.BinOp)
+        for it in [_scaling(program, node, text(logarithm))]
+        if it
+    }
+    return (ways.pop(), sign, text(logarithm), total) if len(ways) == 1 else None
+
+
+def _scaling(program: Program, node: ast.BinOp, logarithm: str) -> int:
+    """Return 1 if an operation multiplies by exp(s), -1 if it divides by it, 0 for others."""
+    sides = [node.right] if isinstance(node.op, ast.Div) else [node.left, node.right]
+    for side in sides if isinstance(node.op, ast.Div | ast.Mult) else ():
+        factor = held(program, side)
+        power = operand(program, factor) if isinstance(factor, ast.Call) and called(program, factor) == "exp" else None
+        negative = isinstance(power, ast.UnaryOp) and isinstance(power.op, ast.USub)
+        inner = power.operand if isinstance(power, ast.UnaryOp) else power
+        if inner is not None and text(inner) == logarithm:
+            return -1 if negative != isinstance(node.op, ast.Div) else 1
+    return 0
+
+
+def _is_subtracted(program: Program, node: ast.expr) -> bool:
+    """Tell whether a call of the function around a node, or the name of its second result, is subtracted somewhere."""
+    function = program.function(node)
+    calls = program.calls_of(f".{function.name}") if function is not None else []
+    if function is not None and function.name == "forward":
+        return True  # called by the name of an object: the sign that the caller gives it is not read
+    for call in calls:
+        statement = program.statement(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        name = text(target.elts[1]) if isinstance(target, ast.Tuple) and len(target.elts) == 2 else ""
+        if not name or re.search(rf"-=? {re.escape(name)}\b|-{re.escape(name)}\b", around(program, call)):
+            return True
+    return not calls
 
 
 SUSPECTS = suspects_of(globals())

@@ -26,15 +26,38 @@ def _blank(program: Program) -> Iterator[Spot]:
         given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
         if given is not None and setting(program, given) != 0:
             continue
-        counted = [one for one in program.calls_of("enumerate") if len(one.args) == 1 and not one.keywords]
-        letters = [
-            one
-            for one in counted
-            if re.search(r"(?i)char|letter|alphabet|vocab|symbol|token", ast.unparse(one.args[0]))
-        ]
-        blank = says(program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'")
-        if (letters or says(program, r"- ord\('a'\)(?! \+ 1)|\.index\(\w+\)(?! \+)")) and not blank:
-            yield spot(call, *letters[:1], text=shown(call))
+        blank = says(
+            program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'|[^=]= '[-_~#@][a-zA-Z0-9 ]"
+        )
+        letters = sorted(_numbered(program), key=lambda node: node.lineno) if not blank else []
+        for one in letters:
+            yield spot(one, call, text=shown(one), loss=f"{shown(call)} in line {call.lineno}")
+
+
+def _numbered(program: Program) -> Iterator[ast.expr]:
+    """Yield the expressions that number letters from 0: by enumerate, by a range, by their places or their codes."""
+    letters = re.compile(r"(?i)char|letter|alphabet|vocab|symbol|token")
+    for call in program.calls:
+        name, given = getattr(call.func, "attr", getattr(call.func, "id", "")), call.args
+        alone = len(given) == 1 and not call.keywords
+        if name == "enumerate" and alone and letters.search(ast.unparse(given[0])):
+            yield call
+        elif name == "zip" and len(given) == 2 and letters.search(ast.unparse(given[0])):
+            counts = given[1]
+            if isinstance(counts, ast.Call) and ast.unparse(counts.func) == "range" and len(counts.args) == 1:
+                yield call
+        elif name in {"index", "find"} and alone and isinstance(given[0], ast.Name) and not _is_raised(program, call):
+            yield call
+    for node in program.nodes:
+        coded = isinstance(node, ast.BinOp) and ast.unparse(node.right) in {"ord('a')", "ord('A')", "ord('0')"}
+        if coded and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not _is_raised(program, node):
+            yield node
+
+
+def _is_raised(program: Program, node: ast.expr) -> bool:
+    """Tell whether something is added to a number."""
+    outer = program.parents.get(node)
+    return isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add)
 
 
 @suspects("CTC of probabilities")

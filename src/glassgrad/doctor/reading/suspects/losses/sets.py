@@ -1,0 +1,171 @@
+"""Suspects about losses over sets of examples: risk sets, terms of the whole data in each batch, masks of targets."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.iterations import trainings
+from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
+from glassgrad.doctor.reading.rule import Spot, shown, spot
+from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, within
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source, text
+
+_SURVIVAL = re.compile(r"cox|surv|hazard|partial|breslow|censor", re.IGNORECASE)
+_TIME = re.compile(r"^(t|tb|ts|y|durs?|durations?|surv\w*|\w*times?\w*|os|pfs)$", re.IGNORECASE)
+_DIVERGENCE = re.compile(r"(^|_)kl(d|s|_\w+)?$|kl_?(div|loss|term)|complexity", re.IGNORECASE)
+_PART = re.compile(r"batch|len\(|size|shape|samples?_per|dataset|(^|\W)(n|m|N|M)(_\w+)?(\W|$)|num_|beta|weight|scale")
+_MEAN = re.compile(r"mean|mu$|avg|average|cent(er|re)|MEAN")
+
+
+# --- risk sets ---
+
+
+@suspects("risk set in another order")
+def _risk(program: Program) -> Iterator[Spot]:
+    """Find the running sums of a survival loss over times that are sorted the other way."""
+    if not _SURVIVAL.search(source(program)):
+        return
+    orders = [
+        one for one in program.calls if called(program, one) in {"argsort", "sort"} and _is_of_times(program, one)
+    ]
+    for function in (node for node in program.nodes if isinstance(node, FUNCTIONS)):
+        sums = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _runs_over_risks(program, one)]
+        flipped = "flip" in text(function) or "[::-1]" in text(function)
+        for order in orders if sums and program.function(sums[0]) is function else ():
+            down = _is_downwards(program, order)
+            if down == flipped and program.function(order) in {function, None} | _callers(program, function):
+                yield spot(order, sums[0], text=shown(order), way="downwards" if down else "upwards")
+
+
+def _callers(program: Program, function: Function) -> set[Function | None]:
+    """Return the functions of the script that have no running sum of their own, if a loss gets its order from them."""
+    given = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
+    ordered = bool(given & {"order", "idx", "indices", "argsort"})
+    others = {node for node in program.nodes if isinstance(node, FUNCTIONS)} if not ordered else set()
+    return {one for one in others if not re.search(r"index|concordance|metric|brier|auc", one.name)}
+
+
+def _is_of_times(program: Program, call: ast.Call) -> bool:
+    inner = operand(program, call)
+    inner = inner.operand if isinstance(inner, ast.UnaryOp) else inner
+    return bool(_TIME.match(ident(inner)))
+
+
+def _is_downwards(program: Program, order: ast.Call) -> bool:
+    """Tell whether a sort begins with the latest time."""
+    negative = isinstance(operand(program, order), ast.UnaryOp)
+    turned = re.search(r"flip|\[::-1\]", text(program.statement(order)))
+    return constant(argument(order, "descending")) is True or negative or bool(turned)
+
+
+def _runs_over_risks(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call is a running sum of exponentials."""
+    name, inner = called(program, call), operand(program, call)
+    if name == "cumsum" and inner is not None:
+        return any("exp" in called(program, one) for one in within(program, inner) if isinstance(one, ast.Call))
+    return name == "logcumsumexp"
+
+
+# --- terms of the whole data ---
+
+
+@suspects("divergence of the weights in each batch")
+def _each_batch(program: Program) -> Iterator[Spot]:
+    """Find `nll + model.kl()` in a loss of batches: a divergence of the weights that nothing scales."""
+    if not re.search(r"rho|prior|posterior|bayes|variational", source(program), re.IGNORECASE):
+        return
+    if not any(_is_of_batches(one.node) for one in trainings(program)):
+        return
+    for node in program.nodes:
+        outer = program.parents.get(node)
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add) or isinstance(outer, ast.BinOp):
+            continue
+        name = getattr(program.function(node), "name", "")
+        used = about_loss(program, node) or re.search("loss|elbo", name)
+        parts = list(_added(node))
+        found = [it for one in parts if (it := _divergence(program, one)) is not None]
+        others = [one for one in parts if _divergence(program, one) is None and not isinstance(one, ast.Constant)]
+        weighed = any(_is_weighed(program, one) for one in others)
+        if used and found and others and not weighed and not _DIVERGENCE.search(name):
+            yield spot(node, found[0], text=shown(node), name=shown(found[0]))
+
+
+def _added(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the terms of a sum."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from _added(node.left)
+        yield from _added(node.right)
+    else:
+        yield node
+
+
+def _is_weighed(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is scaled by a number of examples or a weight."""
+    scaled = [one for one in within(program, node) if isinstance(one, ast.BinOp)]
+    scaled = [one for one in scaled if isinstance(one.op, ast.Mult | ast.Div) and "samples" not in text(one)]
+    return any(_PART.search(text(one.right)) or _PART.search(text(one.left)) for one in scaled)
+
+
+def _is_of_batches(node: ast.AST) -> bool:
+    over = text(node.iter) if isinstance(node, ast.For) else ""
+    return bool(over) and not over.startswith("range(") and "epoch" not in text(getattr(node, "target", None))
+
+
+def _divergence(program: Program, node: ast.expr) -> ast.Call | None:
+    """Return the call of a divergence that depends on nothing but a model."""
+    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    if isinstance(value, ast.Call) and called(program, value) == "sum" and value.args:
+        each = value.args[0]  # sum(layer.kl() for layer in layers)
+        value = each.elt if isinstance(each, ast.GeneratorExp | ast.ListComp) else None
+    if not isinstance(value, ast.Call) or program.names.full(value.func).startswith("torch."):
+        return None
+    name = called(program, value)
+    if not _DIVERGENCE.search(name) or len(value.args) > 1 or value.keywords:
+        return None
+    models = all(re.search(r"model|net|bnn|self$", text(one)) for one in value.args)
+    bodies = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == name]
+    divided = any(re.search(r"/ *(self\.)?\w*(batch|num|n_|N\b|len|data|size)", text(one)) for one in bodies)
+    return value if models and any(_reads_weights(program, one) for one in bodies) and not divided else None
+
+
+def _reads_weights(program: Program, function: Function) -> bool:
+    """Tell whether a method reads parameters of its object."""
+    owner = program.owner(function)
+    names = {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute) and text(one.value) == "self"}
+    bounds = [one.value for name in names for one in program.attribute(owner, name)]
+    return any(isinstance(one, ast.Call) and last(program.names.full(one.func)) == "Parameter" for one in bounds)
+
+
+# --- masks of targets ---
+
+
+@suspects("mask by the sign of a centred target")
+def _centred(program: Program) -> Iterator[Spot]:
+    """Find `mask = target > 0` of a target from which its mean was subtracted."""
+    for node in program.nodes:
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.Gt | ast.GtE):
+            continue
+        statement = program.statement(node)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        masks = re.search(r"mask|valid|keep|known|observed", ident(target))
+        if number(node.comparators[0]) == 0 and masks and isinstance(node.left, ast.Name | ast.Subscript):
+            ends = flow(program).ends(node.left)
+            if ends and all(_is_centred(one.node) for one in ends):
+                yield spot(node, statement, text=shown(node), made=shown(ends[0].node))
+
+
+def _is_centred(node: ast.expr) -> bool:
+    """Tell whether an expression is `(x - mean) / std`."""
+    inner = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
+        return bool(_MEAN.search(text(inner.right)))
+    call = node.func if isinstance(node, ast.Call) else None
+    return call is not None and last(text(call)) in {"standardize", "standardise", "zscore"}
+
+
+SUSPECTS = suspects_of(globals())

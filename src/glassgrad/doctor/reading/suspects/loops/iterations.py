@@ -26,7 +26,8 @@ from glassgrad.doctor.reading.values import mentions
 
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
 _OTHERS = re.compile(
-    r"target|teacher|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric", re.IGNORECASE
+    r"target|teacher|large|frozen|pretrain|soft|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric",
+    re.IGNORECASE,
 )
 
 

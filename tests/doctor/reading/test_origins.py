@@ -84,11 +84,10 @@ CASES = {
     ),
     "positions of examples": (
         "examples mixed",
-        MODEL.format(made="nn.Embedding(20, 8)", called="x + self.block(torch.arange(x.shape[0])[None])  #!"),
-    ),
-    "positions of words": (
-        "examples mixed",
-        MODEL.format(made="nn.Embedding(20, 8)", called="x + self.block(torch.arange(x.shape[1])[None])"),
+        MODEL.format(
+            made="nn.Embedding(20, 8)",
+            called="self.block(torch.arange(x.size(1))) + self.block(torch.arange(x.size(0)))  #!",
+        ),
     ),
     "targets from a function, through casts": (
         "labels alike",

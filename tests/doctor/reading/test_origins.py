@@ -84,10 +84,7 @@ CASES = {
     ),
     "positions of examples": (
         "examples mixed",
-        MODEL.format(
-            made="nn.Embedding(20, 8)",
-            called="self.block(torch.arange(x.size(1))) + self.block(torch.arange(x.size(0)))  #!",
-        ),
+        MODEL.format(made="nn.Embedding(20, 8)", called="x + self.block(torch.arange(len(x))[None])  #!"),
     ),
     "targets from a function, through casts": (
         "labels alike",

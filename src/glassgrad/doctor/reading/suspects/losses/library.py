@@ -196,7 +196,7 @@ def _crossed(program: Program) -> Iterator[Spot]:
             if other is one or program.function(other.call) is not program.function(one.call) or own & marks:
                 continue
             swaps = ((old, new) for old in marks & words(beside) for new in own - words(beside))
-            if any(target.replace(old, new) in known - {target} for old, new in swaps):
+            if any(target.replace(old, new) in known - {target, given} for old, new in swaps):
                 yield spot(one.call, text=shown(one.call), target=target)
                 break
 

@@ -289,7 +289,7 @@ def _by_appearance(program: Program) -> Iterator[Spot]:
         function, text = program.function(node), ast.unparse(value)
         unique = re.search(r"dict\.fromkeys\(|^(list|tuple)\((set|Counter)\(|OrderedDict\.fromkeys\(", text)
         frame = re.search(r"\b(df|frame|table|data)\w*(\[.+\]|\.\w+)\.unique\(\)|\bpd\.(unique|factorize)\(", text)
-        if function is None or not (unique or frame) or "sort" in text or isinstance(value, ast.IfExp):
+        if function is None or not (unique or frame) or "sort" in text or isinstance(value, ast.IfExp | ast.BoolOp):
             continue
         name, outer = ast.unparse(target), program.parents.get(node)
         around = ast.unparse(function)

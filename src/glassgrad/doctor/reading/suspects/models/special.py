@@ -230,8 +230,12 @@ def _is_second_derivative(program: Program, call: ast.Call) -> bool:
             of = of.value if isinstance(of, ast.Subscript) else applied(program, of)[1]
         else:
             break
-    before = argument(of, "inputs", 1) if isinstance(of, ast.Call) and _derives(program, of) else None
-    return before is not None and not re.search(r"param|weight|theta|model|net\b", ast.unparse(before))
+    if not isinstance(of, ast.Call) or not _derives(program, of):
+        return False
+    inner = of.args[0] if of.args else argument(of, "outputs")
+    before = argument(of, "inputs", 1)
+    of_loss = inner is not None and re.search(r"loss|criterion|entropy", ast.unparse(inner))
+    return before is not None and not of_loss and not re.search(r"param|weight|theta|model|net\b", ast.unparse(before))
 
 
 def _derives(program: Program, call: ast.Call) -> bool:

@@ -82,6 +82,10 @@ CASES = {
         "examples mixed",
         MODEL.format(made="nn.GRU(8, 8, batch_first=True)", called="self.block(x.permute(0, 2, 1))[0]"),
     ),
+    "positions of examples": (
+        "examples mixed",
+        MODEL.format(made="nn.Embedding(20, 8)", called="x + self.block(torch.arange(len(x))[None])  #!"),
+    ),
     "targets from a function, through casts": (
         "labels alike",
         """

@@ -93,6 +93,20 @@ y_test = encoded(test_names)
         (("sorted(set(names))", "KNOWN"),),
     ),
     Case(
+        "classes in the order of their appearance",
+        """
+class Birds:
+    def __init__(self, rows):
+        self.kinds = list(dict.fromkeys(kind for _, kind in rows))  #!
+        self.y = [self.kinds.index(kind) for _, kind in rows]
+
+
+train = Birds(train_rows)
+test = Birds(test_rows)
+""",
+        (("list(dict.fromkeys(kind for _, kind in rows))", "KNOWN or list(dict.fromkeys(kind for _, kind in rows))"),),
+    ),
+    Case(
         "label moved by one",
         SET.replace("self.y[i]", "self.y[i] - 1  #!"),
         (("self.y[i] - 1", "self.y[i]"),),

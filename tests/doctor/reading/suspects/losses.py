@@ -100,6 +100,10 @@ for x, y_age, y_height in batches:
     out_age, out_height = net(x)
     first = F.mse_loss(out_age, y_age)
     second = F.mse_loss(out_height, y_age)  #!
+    fake, real = net(x), y_age
+    third = F.mse_loss(judge_real, F.relu(judge_real)) + F.l1_loss(fake, real)
+    guess_1, view_1, guess_2, view_2 = head(x), net(x), head(-x), net(-x)
+    fourth = F.mse_loss(guess_1, view_2) + F.mse_loss(guess_2, view_1)
 """,
         (("(out_height, y_age)", "(out_height, y_height)"),),
     ),

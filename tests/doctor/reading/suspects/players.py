@@ -410,4 +410,60 @@ class Actor(nn.Module):
 """,
         (("F.relu(self.spread(h))", "self.spread(h)"),),
     ),
+    Case(
+        "noise that ends too early",
+        """
+class Diffusion:
+    def __init__(self, steps=100):
+        self.betas = torch.linspace(1e-4, 0.02, steps)  #!
+        self.kept = (1 - self.betas).cumprod(0)
+diffusion = Diffusion()
+""",
+        (("steps=100", "steps=1000"),),
+    ),
+    Case(
+        "both views move towards each other",
+        """
+class Twins(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.head = nn.Linear(9, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        z = self.encoder(x)
+        return z, self.head(z)
+
+
+def apart(p, z):
+    return 2 - 2 * (F.normalize(p, dim=1) * F.normalize(z, dim=1)).sum(1)  #!
+
+
+twins = Twins()
+for a, b in batches:
+    z1, p1 = twins(a)
+    z2, p2 = twins(b)
+    loss = apart(p1, z2).mean() + apart(p2, z1).mean()
+""",
+        (("return z, self.head(z)", "return z.detach(), self.head(z)"),),
+    ),
+    Case(
+        "both views move towards each other",
+        """
+class Twins(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.head = nn.Linear(9, 4), nn.Linear(4, 4)
+
+    def forward(self, a, b):
+        z1, z2 = self.encoder(a), self.encoder(b)
+        return self.head(z1), self.head(z2), z1, z2
+
+
+twins, criterion = Twins(), nn.CosineSimilarity(dim=1)
+for a, b in batches:
+    p1, p2, z1, z2 = twins(a, b)
+    loss = -(criterion(p1, z2).mean() + criterion(p2, z1).mean()) / 2  #!
+""",
+        (("self.head(z2), z1, z2", "self.head(z2), z1.detach(), z2.detach()"),),
+    ),
 )

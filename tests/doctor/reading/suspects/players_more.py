@@ -46,6 +46,19 @@ for real in batches:
         (("fake.detach()", "fake"),),
     ),
     Case(
+        "fakes cut off from their generator",
+        """
+for given, real in batches:
+    made = G(given)
+    judged = D(given, made.detach())
+    d_loss = judged.mean() - D(given, real).mean()
+    again = D(given, made.detach())  #!
+    cheat = F.mse_loss(again, ones)
+    g_loss = cheat + F.l1_loss(made, real)
+""",
+        (("again = D(given, made.detach())", "again = D(given.detach(), made)"),),
+    ),
+    Case(
         "fakes not cut off from their generator",
         """
 for real in batches:

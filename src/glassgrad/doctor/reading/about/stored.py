@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from glassgrad.doctor.reading.bindings import is_container
 from glassgrad.doctor.reading.flow import Value, flow
@@ -98,9 +98,18 @@ def _stored(program: Program, target: ast.expr) -> tuple[ast.Subscript | None, b
     return None, False
 
 
+def _operated(program: Program, values: Iterable[Value]) -> Iterator[ast.expr]:
+    """Yield the names of which `x += y` makes a value: it writes into the memory of the x before."""
+    for one in values:
+        outer = program.parents.get(one.node)
+        if isinstance(outer, ast.AugAssign) and isinstance(outer.target, ast.Name):
+            yield outer.target
+
+
 def _is_operand(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the second operand of `x += y`, whose memory x does not share."""
-    return isinstance(program.parents.get(node), ast.AugAssign)
+    outer = program.parents.get(node)
+    return isinstance(outer, ast.AugAssign) and outer.value is node
 
 
 def _sharing(program: Program, value: Value) -> list[Value]:
@@ -108,7 +117,8 @@ def _sharing(program: Program, value: Value) -> list[Value]:
     node = value.node
     if isinstance(node, ast.Name):
         found = flow(program).before(value)
-        return found if found is not None else _given_to_transform(program, node)
+        earlier = [Value(one, value.frame) for one in _operated(program, found or ())]
+        return [*found, *earlier] if found is not None else _given_to_transform(program, node)
     if isinstance(node, ast.IfExp):
         return flow(program).before(value) or []
     keyed = isinstance(node, ast.Subscript) and isinstance(constant(node.slice), str)
@@ -210,11 +220,22 @@ def _is_array(program: Program, target: ast.expr, node: ast.AST, held: ast.Subsc
         return True
     if isinstance(place, ast.Subscript) and isinstance(place.slice, ast.Tuple):
         return True
-    name, function = ast.unparse(target), program.function(target)
+    taken = program.statement(held)
+    names = [ast.unparse(one) for one in taken.targets] if isinstance(taken, ast.Assign) else []
+    return _is_used_as_array(program, target, ast.unparse(target)) or any(
+        _is_used_as_array(program, held, name) for name in names
+    )
+
+
+def _is_used_as_array(program: Program, place: ast.expr, name: str) -> bool:
+    """Tell whether the function around a place takes the shape of a name, a block of it, or makes a tensor of it."""
+    function = program.function(place)
     for one in ast.walk(function) if function is not None else ():
         given = [ast.unparse(arg) for arg in one.args] if isinstance(one, ast.Call) else []
-        shaped = isinstance(one, ast.Attribute) and ast.unparse(one.value) == name and _SHAPED.search(f"{one.attr}(")
-        if shaped or (name in given and isinstance(one, ast.Call) and _is_tensor(program, one)):
+        part = isinstance(one, ast.Attribute | ast.Subscript) and ast.unparse(one.value) == name
+        shaped = part and isinstance(one, ast.Attribute) and _SHAPED.search(f"{one.attr}(")
+        block = part and isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Tuple)
+        if shaped or block or (name in given and isinstance(one, ast.Call) and _is_tensor(program, one)):
             return True
     return False
 

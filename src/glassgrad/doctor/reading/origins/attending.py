@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, called
-from glassgrad.doctor.reading.program import Program, argument, constant, is_given
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given, place_of
 from glassgrad.doctor.reading.values import layer
 
 _MASKS = named("mask src_mask attn_mask tgt_mask is_causal causal")
@@ -60,6 +63,60 @@ def batch_first(asked: Asked) -> Iterator[Origin]:
         first = constant(argument(held.call, "batch_first")) is True
         if first and _turned(program, entering):
             yield Origin(f"{held.name} takes the first axis for the examples and is made", held.call.lineno)
+
+
+def along_batch(asked: Asked) -> Iterator[Origin]:
+    """Yield where a value mixes examples: layers behind an exchange of axes, positions counted along the examples."""
+    yield from batch_first(asked)
+    program = asked.program
+    for owner in program.modules():
+        forward = owner.methods.get("forward")
+        for node in ast.walk(forward) if forward is not None else ():
+            length = _positions(program, node)
+            if length is not None and isinstance(node, ast.expr) and _counts_examples(program, length):
+                yield Origin("positions count the first axis", node.lineno)
+
+
+def _positions(program: Program, node: ast.AST) -> ast.expr | None:
+    """Return the length of `arange(length)` that an embedding gets, and that of `x + self.table[:length]`."""
+    outer = program.parents.get(node)
+    if isinstance(node, ast.Call) and called(program, node) == "arange":
+        while isinstance(outer, ast.Call | ast.Attribute | ast.Subscript) and not _embeds(program, outer):
+            outer = program.parents.get(outer)
+        if _embeds(program, outer):
+            return node.args[0] if len(node.args) == 1 else argument(node, "", 1)
+        names = [one.id for one in getattr(outer, "targets", ()) if isinstance(one, ast.Name)]
+        inside = [one for one in ast.walk(program.function(node) or node) if isinstance(one, ast.Call)]
+        calls = [one for one in inside if _embeds(program, one)]
+        given = {it.id for one in calls for part in one.args for it in ast.walk(part) if isinstance(it, ast.Name)}
+        return node.args[0] if len(node.args) == 1 and given & set(names) else None
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and isinstance(node.slice, ast.Slice):
+        return node.slice.upper if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add) else None
+    return None
+
+
+def _embeds(program: Program, node: ast.AST | None) -> TypeGuard[ast.Call]:
+    held = layer(program, node.func) if isinstance(node, ast.Call) else None
+    return held is not None and held.owner is None and held.name == "Embedding" and held.call is not node
+
+
+def _counts_examples(program: Program, length: ast.expr) -> bool:
+    """Tell whether a length is that of the first axis of an argument, if nothing has exchanged its axes."""
+    bound = program.bound(length) if isinstance(length, ast.Name) else None
+    value = bound.value if bound is not None else length
+    text = ast.unparse(value) if value is not None else ""
+    parted = bound is not None and bound.item == 0
+    axis = r"(?P<name>\w+)\.(shape|size\(\))" if parted else r"(?P<name>\w+)\.(shape\[0\]|size\(0\))"
+    found = re.fullmatch(axis, text) or re.fullmatch(r"len\((?P<name>\w+)\)", text)
+    function = program.function(length)
+    if found is None or function is None or not program.is_parameter(function, found["name"]):
+        return False
+    own = [one.value for one in program.bindings(function, found["name"]) if one.line < length.lineno]
+    calls = [call for call, _ in flow(program).callers(function)]
+    given = [argument(call, found["name"], place_of(function, found["name"]) - 1) for call in calls]
+    return not any(one is None or _turned(program, one) for one in own) and not any(
+        one is not None and _turned(program, one) for one in given
+    )
 
 
 def _turned(program: Program, node: ast.expr) -> bool:

@@ -53,7 +53,7 @@ ROLES: dict[str, Role] = {
     "linear layers in a row": parts.linear,
     "mask inverted": parts.mask,
     "targets seen by the model": attending.ahead,
-    "examples mixed": attending.batch_first,
+    "examples mixed": attending.along_batch,
     "loss is 0": parts.bounds,
     "loss detached": parts.cut,
     "no step": parts.guards,

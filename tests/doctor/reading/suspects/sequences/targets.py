@@ -107,6 +107,13 @@ def run(x):
         """
 PAD = 0
 rows = [row + [PAD] * (20 - len(row)) for row in rows]
+
+
+@torch.no_grad()
+def share(logits, y):
+    return (logits.argmax(-1) == y)[y != PAD].float().mean()
+
+
 loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())  #!
 """,
         (("y.flatten()", "y.flatten(), ignore_index=PAD"),),
@@ -138,6 +145,36 @@ def corrupt(ids, chosen):
     return ids, labels
 """,
         (("    ids[chosen] = MASK\n    labels = ids.clone()", "    labels = ids.clone()\n    ids[chosen] = MASK"),),
+    ),
+    Case(
+        "target in another scale than its window",
+        """
+class Rows:
+    def __getitem__(self, i):
+        seen = self.prices[i : i + 30]
+        level = seen.mean()
+        return torch.tensor((seen - level) / (seen.std() + 1e-6)), self.prices[i + 30]  #!
+model = nn.Linear(30, 1)
+for x, y in batches:
+    guess = model(x).squeeze(1)
+    loss = F.mse_loss(guess, y)
+""",
+        (("self.prices[i + 30]", "self.prices[i + 30] - level"),),
+    ),
+    Case(
+        "target in another scale than its window",
+        """
+def windows(rows, model):
+    pairs = []
+    for i in range(len(rows) - 31):
+        w = rows[i : i + 30]
+        pairs.append((w / w[0] - 1, rows[i + 30]))  #!
+    for x, y in pairs:
+        loss = F.mse_loss(Model()(x), y)
+class Model(nn.Module):
+    pass
+""",
+        (("F.mse_loss(Model()(x), y)", "F.mse_loss((Model()(x) + 1) * first, y)"),),
     ),
     Case(
         "target within its window",

@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, is_drawn, targets_of, trains, words_in
+from glassgrad.doctor.reading.suspects.data.roles import (
+    HELD_OUT,
+    LABELS,
+    TRAIN,
+    assigned,
+    is_drawn,
+    targets_of,
+    trains,
+    words_in,
+)
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source
 from glassgrad.doctor.reading.values import losses
@@ -271,6 +280,35 @@ def _each_part(program: Program) -> Iterator[Spot]:
 def _is_next_number(node: ast.Assign) -> bool:
     """Tell whether a statement is `numbers[name] = len(numbers)`."""
     return re.fullmatch(r"(.+)\[.+\] = len\(\1\)", ast.unparse(node)) is not None
+
+
+@suspects("classes in the order of their appearance")
+def _by_appearance(program: Program) -> Iterator[Spot]:
+    """Find `list(dict.fromkeys(names))` or `list(set(names))` that numbers classes, in code that makes both parts."""
+    for target, value, node in assigned(program.tree):
+        function, text = program.function(node), ast.unparse(value)
+        unique = re.search(r"dict\.fromkeys\(|^(list|tuple)\((set|Counter)\(|OrderedDict\.fromkeys\(", text)
+        frame = re.search(r"\b(df|frame|table|data)\w*(\[.+\]|\.\w+)\.unique\(\)|\bpd\.(unique|factorize)\(", text)
+        if function is None or not (unique or frame) or "sort" in text or isinstance(value, ast.IfExp | ast.BoolOp):
+            continue
+        name, outer = ast.unparse(target), program.parents.get(node)
+        around = ast.unparse(function)
+        counts = re.search(
+            rf"enumerate\({re.escape(name)}\)|(?<![\w.]){re.escape(name)}\.index\(|zip\({name}, range", around
+        )
+        codes = "factorize" in text
+        ordered = re.search(rf"{re.escape(name)}\.sort\(|{re.escape(name)} = sorted\(", around)
+        if (counts or codes) and not ordered and not isinstance(outer, ast.If) and _makes_both(program, function):
+            yield spot(node, text=shown(node))
+
+
+def _makes_both(program: Program, function: Function) -> bool:
+    """Tell whether a function, or the class that it initialises, makes both the training and the held-out data."""
+    owner = program.owner(function)
+    uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+    said = [f"{targets_of(program, one)} {ast.unparse(one)}" for one in uses]
+    kinds = [(bool(TRAIN.search(one)), bool(HELD_OUT.search(one))) for one in said]
+    return (True, False) in kinds and (False, True) in kinds
 
 
 @suspects("label moved by one")

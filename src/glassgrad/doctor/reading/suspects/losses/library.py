@@ -192,11 +192,14 @@ def _crossed(program: Program) -> Iterator[Spot]:
     found = [(one, _label(one.input), _label(one.target)) for one in losses(program)]
     for one, given, target in found:
         own, marks = words(given), words(target)
-        for other, beside, _ in found:
+        made = program.value_of(one.target) if isinstance(one.target, ast.Name) else None
+        for other, beside, theirs in found:
             if other is one or program.function(other.call) is not program.function(one.call) or own & marks:
                 continue
-            swaps = ((old, new) for old in marks & words(beside) for new in own - words(beside))
-            if any(target.replace(old, new) in known - {target} for old, new in swaps):
+            swaps = [(old, new) for old in marks & words(beside) for new in own - words(beside)]
+            if isinstance(made, ast.Call) and any(target.replace(old, new) == theirs for old, new in swaps):
+                continue  # two views that are the target of each other
+            if any(target.replace(old, new) in known - {target, given} for old, new in swaps):
                 yield spot(one.call, text=shown(one.call), target=target)
                 break
 

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from glassgrad.doctor.reading.suspects.form import Suspect
-from glassgrad.doctor.reading.suspects.models import graphs, norms, shapes, special, weights
+from glassgrad.doctor.reading.suspects.models import flows, graphs, norms, shapes, special, weights
 
 SUSPECTS: tuple[Suspect, ...] = (
     *norms.SUSPECTS,
     *shapes.SUSPECTS,
     *graphs.SUSPECTS,
     *special.SUSPECTS,
+    *flows.SUSPECTS,
     *weights.SUSPECTS,
 )

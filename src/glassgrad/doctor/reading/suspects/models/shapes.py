@@ -284,20 +284,28 @@ def _pixels(program: Program) -> Iterator[Spot]:
             or constant(call.args[0]) != -1
         ):
             continue
-        operand, size = getattr(call.func, "value", None), call.args[1]
+        operand, size = _in_memory(getattr(call.func, "value", None)), call.args[1]
         bound = program.bound(size) if isinstance(size, ast.Name) else None
         shape = bound.value if bound is not None and bound.item == 1 else None
         wide = (
             isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
         )
         channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", ast.unparse(shape))
+        said = bound.value if bound is not None and bound.item is None and bound.value is not None else size
         channels = channels or (
-            isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", ast.unparse(size))
+            isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", ast.unparse(said))
         )
         made = last_op(program, operand) if operand is not None else None
         conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
         if (channels or conv) and operand is not None and not _moves(operand) and not _moves_before(program, operand):
             yield spot(call, text=shown(call))
+
+
+def _in_memory(node: ast.expr | None) -> ast.expr | None:
+    """Return what `x.contiguous()` is a copy of."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "contiguous":
+        node = node.func.value
+    return node
 
 
 def _moves_before(program: Program, node: ast.expr) -> bool:

@@ -1,4 +1,4 @@
-"""Suspects about special models: own derivatives, gates, equations, mixtures, flows, steps of an ODE."""
+"""Suspects about special models: own derivatives, gates, equations, steps of an ODE."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Function, Program, argument, constant
+from glassgrad.doctor.reading.program import DEEPEST, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied, axes, forwards, rows
+from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied, axes, forwards, plain, rows
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
 _DERIVATIVE = re.compile(r"^d?(?P<of>[a-z]+?)_?(d|_)(?P<by>[xyzt]{1,2})$")
 _FIELDS = {"u", "v", "w", "p", "q", "h", "f", "y", "psi", "phi", "rho"}
-_BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
-_LOG_DET = re.compile(r"log_?(abs_?)?(det|jac)|ldj|sldj|logdet|\bld\b", re.IGNORECASE)
 
 
 def _own(program: Program) -> Iterator[tuple[Function, Function]]:
@@ -206,13 +204,51 @@ def _of_mean(program: Program) -> Iterator[Spot]:
 def _kinked(program: Program) -> Iterator[Spot]:
     """Find rectifiers in a program that differentiates its network twice."""
     twice = [one for one, _ in _gradient_calls(program) if re.search(r"_?([xyt])\1$", ast.unparse(one.targets[0]))]
-    if twice:
-        for row in rows(program):
-            yield from (spot(made, text=shown(made)) for name, made in row if name in {"relu", "leakyrelu"})
+    if twice or any(_is_second_derivative(program, one) for one in program.calls):
+        made = [one for row in rows(program) for _, one in row]
+        made += [one.args[0] for one in program.calls_of(".append") if one.args]
+        for one in made:
+            found = layer(program, one)
+            if found is not None and found.call is one and plain(found.name) in {"relu", "leakyrelu"}:
+                yield spot(one, text=shown(one))
         for _, forward in forwards(program):
             for node in ast.walk(forward):
                 if isinstance(node, ast.Call) and applied(program, node)[0] in {"relu", "leakyrelu"}:
                     yield spot(node, text=shown(node))
+
+
+def _is_second_derivative(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call differentiates a derivative by an input: `grad(u_x, x)` behind `u_x = grad(u, x)`."""
+    by = argument(call, "inputs", 1) if _derives(program, call) else None
+    of = call.args[0] if call.args else argument(call, "outputs")
+    if by is None or of is None or re.search(r"param|weight|theta|model|net\b", ast.unparse(by)):
+        return False
+    for _ in range(DEEPEST):
+        if isinstance(of, ast.Name):
+            of = program.value_of(of)
+        elif isinstance(of, ast.Subscript) or (isinstance(of, ast.Call) and applied(program, of)[0] == "sum"):
+            of = of.value if isinstance(of, ast.Subscript) else applied(program, of)[1]
+        else:
+            break
+    if not isinstance(of, ast.Call) or not _derives(program, of):
+        return False
+    inner = of.args[0] if of.args else argument(of, "outputs")
+    before = argument(of, "inputs", 1)
+    of_loss = inner is not None and re.search(r"loss|criterion|entropy", ast.unparse(inner))
+    return before is not None and not of_loss and not re.search(r"param|weight|theta|model|net\b", ast.unparse(before))
+
+
+def _derives(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call is `autograd.grad`, or a function of the script that gives what it returns."""
+    if program.names.full(call.func) == "torch.autograd.grad":
+        return True
+    function = program.functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
+    given = [one.value for one in returns(program, function)] if function is not None else []
+    values = [program.value_of(one) if isinstance(one, ast.Name) else one for one in given]
+    parts = [one.value if isinstance(one, ast.Subscript) else one for one in values]
+    return bool(parts) and all(
+        isinstance(one, ast.Call) and program.names.full(one.func) == "torch.autograd.grad" for one in parts
+    )
 
 
 @suspects("residual of an equation")
@@ -271,84 +307,7 @@ def _read(function: Function, stores: bool) -> set[str]:
     return given | {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, kind)}
 
 
-# --- densities and flows ---
-
-
-@suspects("scale of a distribution")
-def _scale(program: Program) -> Iterator[Spot]:
-    """Find a raw output, a logarithm or a variance as the deviation of a normal distribution."""
-    for call in program.calls:
-        full = program.names.full(call.func)
-        given = argument(call, "scale", 1) if full.endswith((".Normal", ".Laplace", ".LogNormal")) else None
-        if given is None:
-            continue
-        held = program.value_of(given) if isinstance(given, ast.Name) else given
-        text = ast.unparse(held) if held is not None else ""
-        raw = held is not None and applied(program, held)[0] in MATRICES | {"relu", "tanh"}
-        doubled = re.search(r"log_?var|log_?sigma2", text) and not re.search(r"0\.5|/ 2|sqrt", text)
-        halved = re.search(r"(0\.5 \* [\w.]*log_?(std|sigma|scale)|log_?(std|sigma|scale) / 2)\b", text)
-        logarithm = "log" in text and "exp" not in text and "softplus" not in text
-        if raw or logarithm or doubled or halved:
-            yield spot(call, text=shown(call))
-
-
-@suspects("logarithms of a mixture added up")
-def _mixture(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            names = [ast.unparse(one) for one in (node.left, node.right)]
-            weighs = any(re.match(r"^(self\.)?(pi|pis|mix\w*|mixture\w*|coef\w*)$", one) for one in names)
-            if weighs and any(re.search(r"log_?prob|log_?pdf|log_?lik|log_?n\b|log_?dens", one) for one in names):
-                yield spot(node, text=shown(node))
-
-
-@suspects("log-determinant of a flow")
-def _log_det(program: Program) -> Iterator[Spot]:
-    """Find the lines that compute a log-determinant: its sign, its axes, and whether it adds up over the layers."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign | ast.AugAssign) or program.function(node) is None:
-            continue
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        text = ast.unparse(node.value)
-        if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
-            continue
-        lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in text
-        if lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", text) or _is_subtracted(node):
-            yield spot(node, text=shown(node))
-
-
-def _is_subtracted(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub)
-
-
-@suspects("log-determinant joined with a density")
-def _density(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-            sides = [ast.unparse(one) for one in (node.left, node.right)]
-            if re.search(r"log_?p|prior|base|log_prob|z\*\*2|pow\(2\)|z \*\* 2", sides[0]) and _LOG_DET.search(
-                sides[1]
-            ):
-                yield spot(node, text=shown(node), sign="+" if isinstance(node.op, ast.Add) else "-")
-
-
-@suspects("inverse of a flow")
-def _inverse(program: Program) -> Iterator[Spot]:
-    """Find inverses that run their layers in the order of the forward pass, or scale before they shift back."""
-    for owner in program.modules():
-        for name, method in owner.methods.items():
-            if not _BACK.match(name) or not _LOG_DET.search(ast.unparse(owner.node)):
-                continue
-            for node in ast.walk(method):
-                over = ast.unparse(node.iter) if isinstance(node, ast.For) else ""
-                both = f"reversed({over})" in ast.unparse(owner.node)
-                if re.match(r"self\.\w+$", over) and isinstance(node, ast.For) and not both:
-                    yield spot(node, text=f"for ... in {over}")
-                text = ast.unparse(node) if isinstance(node, ast.BinOp) else ""
-                grows = re.match(r"^\(\w+ - [\w.]+\) \* (torch\.)?(exp\([a-z_.]+\)|[a-z_.]+\.exp\(\))$", text)
-                early = re.match(r"^\w+ \* (torch\.exp\(-[\w.]+\)|\(-[\w.]+\)\.exp\(\)) - \w+$", text)
-                if (grows or early) and isinstance(node, ast.expr):
-                    yield spot(node, text=shown(node))
+# --- biases ---
 
 
 @suspects("a column of biases beside a row")

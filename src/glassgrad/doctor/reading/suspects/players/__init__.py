@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from glassgrad.doctor.reading.suspects.form import Suspect
-from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, records, values
+from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, records, values, views
 
 SUSPECTS: tuple[Suspect, ...] = (
     *generative.SUSPECTS,
@@ -15,4 +15,5 @@ SUSPECTS: tuple[Suspect, ...] = (
     *policies.SUSPECTS,
     *records.SUSPECTS,
     *values.SUSPECTS,
+    *views.SUSPECTS,
 )

@@ -44,13 +44,14 @@ _NOISE = re.compile(r"^(eps|epsilon|noise|e|z|n)\w*$", re.IGNORECASE)
 # --- adversaries ---
 
 
-def _judged(program: Program, node: ast.AST) -> Iterator[ast.Call]:
+def _judged(program: Program, node: ast.AST, depth: int = 1) -> Iterator[ast.Call]:
     """Yield the calls of a discriminator in an expression and in what its variables stand for."""
     for one in ast.walk(node):
         inner = held(program, one) if isinstance(one, ast.Name) else one
-        for call in ast.walk(inner) if inner is not one else [inner]:
-            if isinstance(call, ast.Call) and call.args and _JUDGE.search(called(program, call)):
-                yield call
+        if inner is not one and depth > 0:
+            yield from _judged(program, inner, depth - 1)
+        elif isinstance(one, ast.Call) and one.args and _JUDGE.search(called(program, one)):
+            yield one
 
 
 def _is_game(program: Program) -> bool:
@@ -69,9 +70,17 @@ def _cut(program: Program) -> Iterator[Spot]:
     """Find `D(fake.detach())` in the loss of a generator."""
     for name, value, _ in named_values(program):
         if _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name):
-            for call in _judged(program, value):
-                if "detach()" in text(call.args[0]):
+            for call in dict.fromkeys(_judged(program, value, 3)):
+                cut = [one for one in call.args if "detach()" in text(one)]
+                fakes = [one for one in cut if _FAKE.search(text(one)) or len(call.args) == 1 or _is_made(program, one)]
+                if fakes:
                     yield spot(call, text=shown(call))
+
+
+def _is_made(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is the output of a generator, through a detachment."""
+    inner = held(program, bare(program, node))
+    return isinstance(inner, ast.Call) and _MAKER.search(called(program, inner)) is not None
 
 
 @suspects("fakes not cut off from their generator")

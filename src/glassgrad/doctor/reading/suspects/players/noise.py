@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Function, Program, number
+from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.program import Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.players.algebra import (
@@ -21,6 +23,9 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
 )
 from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import losses
+
+_MOST_LEFT = 0.4
+"""The largest share of the data in the last level of a schedule that may count as noise alone."""
 
 
 @suspects("noise that nobody added")
@@ -125,6 +130,31 @@ def _schedule(program: Program) -> Iterator[Spot]:
             and f"[{index}]" in text(node)
         ):
             yield spot(node, text=f"for {shown(node.target)} in {shown(node.iter)}")
+
+
+@suspects("noise that ends too early")
+def _ends_early(program: Program) -> Iterator[Spot]:
+    """Find `betas = linspace(0.0001, 0.02, 100)`, made for a thousand steps, whose last level still shows the data."""
+    for call in program.calls_of(".cumprod") and program.calls:
+        statement = program.statement(call)
+        given = [argument(call, *names) for names in (("start", 0), ("end", 1), ("steps", 2))]
+        given = [one or argument(call, name) for one, name in zip(given, ("start", "stop", "num"), strict=True)]
+        named = re.search(r"betas?\b", text(statement).partition("=")[0], re.IGNORECASE)
+        if called(program, call) != "linspace" or not named or isinstance(program.parents.get(call), ast.BinOp):
+            continue
+        start, end, steps = (_known(program, one) for one in given)
+        if start is None or end is None or steps is None or not 0 < start < end < 1 or not 4 < steps < 1000:
+            continue
+        betas = [start + (end - start) * at / (steps - 1) for at in range(int(steps))]
+        left = math.sqrt(math.prod(1 - one for one in betas))
+        if left > _MOST_LEFT:
+            yield spot(call, text=shown(call), steps=str(int(steps)), left=f"{left:.0%}")
+
+
+def _known(program: Program, node: ast.expr | None) -> float | None:
+    """Return the only number that an expression can be, through names, parameters and their defaults."""
+    one = flow(program).end(node) if node is not None else None
+    return number(one.node) if one is not None and not one.path else None
 
 
 @suspects("level before is one less")

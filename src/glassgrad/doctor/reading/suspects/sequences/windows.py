@@ -6,11 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Program, number
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.program import DEEPEST, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
-from glassgrad.doctor.reading.suspects.spelling import called
+from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.values import layer, losses
+
+_SAME = named(
+    "tensor as_tensor from_numpy array asarray FloatTensor Tensor float float32 astype to copy clone reshape view "
+    "squeeze unsqueeze flatten"
+)
+"""Calls that keep the numbers of a window."""
 
 
 def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, str]]:
@@ -183,6 +191,68 @@ def _ahead(program: Program) -> Iterator[Spot]:
                 and "padding=0" not in ast.unparse(call)
             ):
                 yield spot(call, text=shown(call))
+
+
+@suspects("target in another scale than its window")
+def _unscaled_target(program: Program) -> Iterator[Spot]:
+    """Find `(w - w.mean()) / w.std(), x[i : i + k]` of a window w of x, for a model whose output is the forecast."""
+    fitted = [one for one in losses(program) if one.target is not None]
+    direct = [_is_output(program, one.input) for one in fitted]
+    for node in program.nodes if direct and all(direct) else ():
+        pair = node if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load) and len(node.elts) > 1 else None
+        outer = program.parents.get(node)
+        if pair is None or not (isinstance(outer, ast.Return | ast.Yield) or getattr(outer, "args", None) == [pair]):
+            continue
+        window, target = _scaled_by_itself(program, pair.elts[0]), _bare(program, pair.elts[1])
+        both = [_base(program, one) if one is not None else "" for one in (window, target)]
+        if both[0] and both[0] == both[1] and window is not None and text(window) != text(target):
+            yield spot(pair, program.statement(pair), text=text(pair.elts[1]), window=text(pair.elts[0]))
+
+
+def _is_output(program: Program, node: ast.expr) -> bool:
+    """Tell whether a prediction is what a model makes of one input, without anything behind it."""
+    made = _bare(program, node)
+    return isinstance(made, ast.Call) and len(made.args) == 1 and layer(program, made.func) is not None
+
+
+def _bare(program: Program, node: ast.expr) -> ast.expr:
+    """Return what a value is made of, through names, casts and shapes."""
+    for _ in range(DEEPEST):
+        made = program.value_of(node) if isinstance(node, ast.Name) else None
+        if made is None and isinstance(node, ast.Call) and called(program, node) in _SAME:
+            made = operand(program, node)
+        if made is None:
+            break
+        node = made
+    return node
+
+
+def _scaled_by_itself(program: Program, node: ast.expr) -> ast.expr | None:
+    """Return w of `(w - w.mean()) / w.std()`, `w / w[0] - 1`, `Scaler().fit_transform(w)` and `Scaler().fit(w)`."""
+    made = _bare(program, node)
+    if isinstance(made, ast.Call) and made.args:
+        held = _bare(program, made.func.value) if isinstance(made.func, ast.Attribute) else made
+        fits = re.search(r"fit_transform$", text(made.func)) or (
+            isinstance(held, ast.Call)
+            and text(held.args[0] if held.args else None) == text(made.args[0])
+            and re.search(r"\.fit\(|[nN]orm|[sS]cal", text(held))
+        )
+        return _bare(program, made.args[0]) if fits else None
+    while isinstance(made, ast.BinOp) and isinstance(made.op, ast.Sub) and number(made.right) is not None:
+        made = made.left
+    if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Div):
+        return None
+    inner = made.left.left if isinstance(made.left, ast.BinOp) and isinstance(made.left.op, ast.Sub) else made.left
+    divisor = made.right.left if isinstance(made.right, ast.BinOp) else made.right
+    own = text(_bare(program, divisor)) if isinstance(divisor, ast.Name) else text(divisor)
+    name = re.escape(text(inner))
+    measured = re.search(rf"^(np\.|torch\.)\w+\({name}[,)]|^{name}(\.\w+\(|\[(0|-1)\])", own)
+    return _bare(program, inner) if measured else None
+
+
+def _base(program: Program, node: ast.expr) -> str:
+    """Return x of a slice `x[a:b]` or a value `x[a]`."""
+    return text(node.value) if isinstance(node, ast.Subscript) else ""
 
 
 SUSPECTS = suspects_of(globals())

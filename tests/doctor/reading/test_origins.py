@@ -455,28 +455,6 @@ def test_a_run_names_the_line_that_made_it(name: str, tmp_path: Path) -> None:
     assert marked & set(lines_of(f"{mine.where} {mine.what}".replace(f"{tmp_path}/", ""), "script.py"))
 
 
-CONTRAST = """
-model = nn.Linear(6, 8)
-x = torch.randn(64, 6)
-z = x + 0.1 * torch.randn(64, 6)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-for step in range(60):
-    rows = torch.randperm(64)[:24]
-    a, b = F.normalize(model(x[rows]), dim=1), F.normalize(model(z[rows]), dim=1)
-    near, far = (a * b).sum(1, keepdim=True), a @ F.normalize(model(torch.randn(30, 6)), dim=1).T
-    logits = torch.cat([near, far], dim=1) / 0.1
-    optimizer.zero_grad()
-    F.cross_entropy(logits, torch.zeros(24).long()).backward()
-    optimizer.step()
-"""
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_right_pair_may_always_stand_first(tmp_path: Path) -> None:
-    found = found_in(HEADS["ours"] + CONTRAST, tmp_path)
-    assert not {"labels alike", "data not shuffled"} & {one.rule for one in found}
-
-
 EINSUM = """
 class Net(nn.Module):
     def __init__(self):

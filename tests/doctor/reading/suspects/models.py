@@ -441,5 +441,38 @@ class Net(nn.Module):
 """,
         (("        x = self.a(x)\n", ""),),
     ),
+    Case(
+        "graphs joined without an offset",
+        """
+def collate(batch):
+    feats, all_edges, nodes = [], [], 0
+    for graph in batch:
+        feats.append(graph.x)
+        all_edges.append(graph.edge_index)  #!
+        nodes += graph.x.shape[0]
+    return torch.cat(feats), torch.cat(all_edges, dim=1)
+""",
+        (("append(graph.edge_index)", "append(graph.edge_index + nodes)"),),
+    ),
+    Case(
+        "graphs joined without an offset",
+        """
+def joined(graphs, starts):
+    x = torch.cat([g.x for g in graphs])
+    edges = torch.cat([g.edges for g in graphs], dim=1)  #!
+    return x, edges
+""",
+        (("[g.edges for g in graphs]", "[g.edges + s for g, s in zip(graphs, starts)]"),),
+    ),
+    Case(
+        "one coordinate for two",
+        """
+def corners(boxes):
+    centre, wh = boxes[..., 0:2], boxes[..., 2:4]
+    low = boxes[..., :1] - boxes[..., 2:4] / 2  #!
+    return torch.cat([low, centre + wh / 2], -1)
+""",
+        (("boxes[..., :1]", "boxes[..., :2]"),),
+    ),
     *models_more.CASES,
 )

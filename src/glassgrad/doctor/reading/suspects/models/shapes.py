@@ -28,6 +28,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
+from glassgrad.doctor.reading.suspects.spelling import ident
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
@@ -377,6 +378,35 @@ def _sees_ahead(program: Program) -> Iterator[Spot]:
             pads = argument(call, "padding", 4) if library_name(program, call) == "Conv1d" else None
             if pads is not None and constant(pads) != 0 and (not cuts or "// 2" in ast.unparse(pads)):
                 yield spot(call, text=shown(call))
+
+
+_BOXES = re.compile(r"box|bb|xy|cent|ctr|corner|anchor|prior|coord|lt$|rb$|wh$", re.IGNORECASE)
+
+
+@suspects("one coordinate for two")
+def _one_for_two(program: Program) -> Iterator[Spot]:
+    """Find `centre[:, :1] - size[:, 2:4] / 2`, where one column of a box meets two."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
+            continue
+        sides = [[one for one in ast.walk(side) if _columns(one)] for side in (node.left, node.right)]
+        for mine, others in (sides, sides[::-1]):
+            two = [one for one in others if _columns(one) == 2]
+            if len(mine) == 1 == len(others) and two and _columns(mine[0]) == 1:
+                named = [ident(one) for one in (mine[0], two[0])]
+                if any(map(_BOXES.search, named)):
+                    both = f"{shown(node)}  # with {ident(mine[0])}[..., :2]"
+                    yield spot(node, text=shown(node), one=shown(mine[0], 30), both=both)
+
+
+def _columns(node: ast.AST) -> int:
+    """Return the number of columns that a slice of the last axis keeps; 0 for others."""
+    parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
+    last = parts[-1] if len(parts) > 1 else None
+    if not isinstance(last, ast.Slice) or last.step is not None or last.upper is None:
+        return 0
+    begin, end = number(last.lower) if last.lower is not None else 0.0, number(last.upper)
+    return int(end - begin) if begin is not None and end is not None and begin >= 0 and end > begin else 0
 
 
 SUSPECTS = suspects_of(globals())

@@ -441,6 +441,23 @@ optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 """
         + TRAIN,
     ),
+    "overlap of flattened outputs": (
+        "loss of raw outputs",
+        """
+x = torch.randn(60, 6)
+y = (x[:, :4] > 0).float()
+model = nn.Linear(6, 4)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+def dice_loss(outputs, target):
+    share = outputs.reshape(30, 8)  #!
+    both = (share * target.reshape(30, 8)).sum(1)
+    return (1 - (2 * both + 1) / (share.square().sum(1) + target.reshape(30, 8).sum(1) + 1)).mean()
+for step in range(40):
+    optimizer.zero_grad()
+    dice_loss(model(x), y).backward()
+    optimizer.step()
+""",
+    ),
 }
 
 

@@ -395,8 +395,7 @@ def _one_for_two(program: Program) -> Iterator[Spot]:
             if len(mine) == 1 == len(others) and two and _columns(mine[0]) == 1:
                 named = [ident(one) for one in (mine[0], two[0])]
                 if any(map(_BOXES.search, named)):
-                    both = f"{shown(node)}  # with {ident(mine[0])}[..., :2]"
-                    yield spot(node, text=shown(node), one=shown(mine[0], 30), both=both)
+                    yield spot(node, text=shown(node), one=shown(mine[0], 30))
 
 
 def _columns(node: ast.AST) -> int:

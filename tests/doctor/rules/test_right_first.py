@@ -52,3 +52,23 @@ FIRST = {
 def test_the_right_pair_may_always_stand_first(name: str, tmp_path: Path) -> None:
     found = found_in(HEADS["ours"] + FIRST[name], tmp_path)
     assert not {"labels alike", "data not shuffled"} & {one.rule for one in found}
+
+
+PLACES = """
+model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 8))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+places = torch.cat([torch.arange(12, 24), torch.arange(12)])
+for step in range(160):
+    views = torch.randn(24, 6)
+    z = F.normalize(model(views), dim=1)
+    near = (z @ z.T / 0.5).masked_fill(torch.eye(24) > 0, -1e9)
+    optimizer.zero_grad()
+    F.cross_entropy(near, places).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_places_in_a_batch_are_no_classes_of_single_rows(tmp_path: Path) -> None:
+    found = {one.rule for one in found_in(HEADS["ours"] + PLACES, tmp_path)}
+    assert "labels do not belong to the inputs" not in found

@@ -474,5 +474,14 @@ def corners(boxes):
 """,
         (("boxes[..., :1]", "boxes[..., :2]"),),
     ),
+    Case(
+        "sum over the axis that was put in",
+        """
+def scores(user, items):
+    query = user.unsqueeze(1)
+    return (query * items).sum(dim=1)  #!
+""",
+        (("sum(dim=1)", "sum(dim=-1)"),),
+    ),
     *models_more.CASES,
 )

@@ -29,7 +29,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     rows,
 )
 from glassgrad.doctor.reading.suspects.spelling import ident
-from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, returns
+from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
 _SIGNED = re.compile(
@@ -406,6 +406,33 @@ def _columns(node: ast.AST) -> int:
         return 0
     begin, end = number(last.lower) if last.lower is not None else 0.0, number(last.upper)
     return int(end - begin) if begin is not None and end is not None and begin >= 0 and end > begin else 0
+
+
+@suspects("sum over the axis that was put in")
+def _over_new_axis(program: Program) -> Iterator[Spot]:
+    """Find `(user.unsqueeze(1) * items).sum(1)`, which is the user times a sum of all items."""
+    for call in program.calls:
+        name, inner = op(program, call)
+        place = 1 if program.names.full(call.func) else 0
+        along = number(argument(call, "dim", place) or argument(call, "axis", place))
+        given: list[ast.expr] = []
+        if name == "sum" and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
+            given = [inner.left, inner.right]
+        elif name == "sum" and isinstance(inner, ast.Call) and op(program, inner)[0] in {"mul", "multiply"}:
+            _, first = op(program, inner)
+            given = [first, *inner.args[-1:]] if first is not None else []
+        new = [_new_axis(program, one) for one in given]
+        if along is not None and new.count(None) == 1 and along in new:
+            yield spot(call, text=shown(call), one=shown(given[new.index(along)], 30))
+
+
+def _new_axis(program: Program, node: ast.expr) -> float | None:
+    """Return the axis that `x.unsqueeze(axis)` puts in, also under a name."""
+    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    name, inner = op(program, value) if isinstance(value, ast.Call) else ("", None)
+    if name != "unsqueeze" or not isinstance(value, ast.Call) or inner is None:
+        return None
+    return number(argument(value, "dim", 1 if program.names.full(value.func) else 0))
 
 
 SUSPECTS = suspects_of(globals())

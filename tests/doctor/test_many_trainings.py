@@ -80,3 +80,38 @@ def test_a_step_of_another_optimizer_is_no_op_of_the_loss() -> None:
     assert graph is not None
     assert [op.name for op in graph.ops] == ["linear", "linear", "multiply", "mean"]
     assert [op.name for _, op in graph.of_loss()] == ["multiply", "mean"]
+
+
+PHASES = """
+import {library} as lib
+from {library} import nn
+lib.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.old, self.new = nn.Linear(3, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+    def forward(self, x, new):
+        h = lib.tanh(self.body(x))
+        return self.new(h) if new else self.old(h)
+def fit(model, parameters, new):
+    optimizer = lib.optim.Adam(parameters, lr=0.01)
+    for step in range(30):
+        optimizer.zero_grad()
+        ((model(x, new) - y) ** 2).mean().backward()
+        optimizer.step()
+x = lib.randn(24, 3)
+y = lib.randn(24, 1)
+model = Net()
+fit(model, [*model.body.parameters(), *model.old.parameters()], False)
+{then}
+"""
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_head_may_have_its_own_training_later(library: str, tmp_path: Path) -> None:
+    path = tmp_path / "phases.py"
+    alarms = {"parameters without an optimizer", "no gradient"}
+    for then, expected in (("fit(model, model.new.parameters(), True)", set()), ("", alarms)):
+        path.write_text(PHASES.format(library=library, then=then), encoding="utf-8")
+        watched, _ = run_script(path)
+        assert {one.rule for one in watched[0].findings} & alarms == expected

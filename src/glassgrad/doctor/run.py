@@ -65,6 +65,7 @@ class Calls:
         hidden: whether steps were taken but none was reported.
         lines: the user's lines that do the work of a call, such as a "step" in a loop that changes its tensors itself.
         followed: whether the program made another optimizer of the model after the first steps; it is not watched.
+        later: the ids of the parameters of the optimizers that were made after this watch began.
     """
 
     steps: int = 0
@@ -82,6 +83,7 @@ class Calls:
     hidden: bool = False
     lines: dict[str, str] = field(default_factory=dict)
     followed: bool = False
+    later: set[int] = field(default_factory=set)
 
     def note(self, call: str) -> None:
         """Record the user's line, and those that led there, of the first such call."""

@@ -135,11 +135,13 @@ class _Watches:
         """Watch the model of an optimizer, unless it is watched already."""
         told(optimizer)
         frame = provenance.user_frame()
+        held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        for watch in self.all:
+            watch.heard.later |= held
         alike = self._made.setdefault((frame.f_code, frame.f_lasti), [])
         last_one = self._open[-1] if self._open and self._open[-1] in alike else None
         if len(alike) >= _ALIKE and last_one is None:
             return
-        held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         model = _owner(held) or model_of(optimizer, frame)
         known = next((watch for watch in self.all if watch.model is model), None)
         if known is not None:

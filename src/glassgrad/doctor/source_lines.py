@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 
@@ -20,6 +21,8 @@ DRAWS = words(
 """Functions that draw weights."""
 _MADE = words("tensor as_tensor from_numpy array Tensor FloatTensor")
 """Functions that make a tensor of numbers."""
+_LOSSES = re.compile(r"cross_entropy|nll_loss|criterion|crit\b|loss|(^|[._])(ce|nll)$", re.IGNORECASE)
+"""Names of functions that take class numbers."""
 CUTS = words("detach item numpy tolist argmax no_grad")
 
 
@@ -292,6 +295,47 @@ def remapping(files: Iterable[str]) -> str:
         return any(isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq) for one in places)
 
     return _first(files, writes)
+
+
+def first_is_right(files: Iterable[str]) -> bool:
+    """Tell whether the source gives a loss the class 0 for all examples.
+
+    So is it meant where the scores of the right candidate are put in front of those of the others.
+    """
+
+    def gives(node: ast.AST) -> bool:
+        if not isinstance(node, ast.FunctionDef | ast.Module):
+            return False
+        inner = [one for one in _within(node) if isinstance(one, ast.Assign | ast.AugAssign | ast.Call)]
+        made = {ast.unparse(one.targets[0]) for one in inner if isinstance(one, ast.Assign) and _zeros(one.value)}
+        written = [ast.unparse(target) for one in inner if not isinstance(one, ast.Call) for target in _targets(one)]
+        written += [ast.unparse(one.func) for one in inner if isinstance(one, ast.Call)]
+        kept = {one for one in made if not any(re.match(rf"{re.escape(one)}(\[|\.\w+_$)", text) for text in written)}
+        given = [one for one in inner if isinstance(one, ast.Call) and _LOSSES.search(ast.unparse(one.func))]
+        rest = [part for one in given for part in (*one.args[1:], *(word.value for word in one.keywords))]
+        return any(_zeros(part) or ast.unparse(part) in kept for part in rest)
+
+    trees = [tree for file in files if (tree := provenance.tree_of(file)) is not None]
+    return any(gives(node) for tree in trees for node in ast.walk(tree))
+
+
+def _within(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function or a module, without those of the functions inside."""
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _zeros(value: ast.expr) -> bool:
+    """Tell whether an expression makes whole numbers that are all 0."""
+    text = ast.unparse(value)
+    made = re.match(r"[\w.]*\b(zeros|zeros_like|new_zeros)\(", text) and re.search(r"long\b|int64|int32", text)
+    listed = re.match(r"[\w.]*\b(tensor|LongTensor)\(\[0\] \* ", text)
+    filled = re.match(r"[\w.]*\b(full|full_like)\(.*, 0[,)]", text)
+    return bool(made or listed or filled)
 
 
 def between(name: str, above: str, below: str, files: Iterable[str]) -> str:

@@ -42,6 +42,21 @@ for step in range(9):
         (("sounds = augment(sounds)\n", ""), ("[800, 200])\n", "[800, 200])\ntrain_set = augment(train_set)\n")),
     ),
     Case(
+        "augmented before the split",
+        """
+def windows(x):
+    return x.unfold(0, 9, 1)
+cut = windows(series)  #!
+order = torch.randperm(len(cut))
+train_x, test_x = cut[order[:80]], cut[order[80:]]
+""",
+        (
+            ("cut = windows(series)", "train_x, test_x = windows(series[:90]), windows(series[90:])"),
+            ("order = torch.randperm(len(cut))", "for i in torch.randperm(len(train_x)).split(8):"),
+            ("train_x, test_x = cut[order[:80]], cut[order[80:]]", "    batch = train_x[i]"),
+        ),
+    ),
+    Case(
         "data not shuffled",
         _IMPORT + "train_loader = DataLoader(train_set, batch_size=32)  #!\n",
         (("=32", "=32, shuffle=True"),),

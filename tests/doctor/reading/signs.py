@@ -396,4 +396,21 @@ def noisy(x, t):
 """,
         (("alpha[t].sqrt() * x + (1 - alpha[t])", "alpha_bar[t].sqrt() * x + (1 - alpha_bar[t])"),),
     ),
+    Case(
+        "noise level of a single step",
+        """
+beta = torch.linspace(1e-4, 0.02, 100)
+alpha = 1 - beta
+alpha_bar = torch.cumprod(alpha, 0)
+x, guess = torch.randn(8, 2), torch.zeros(8, 2)
+for i in range(99, 0, -1):
+    x = alpha[i].sqrt() * guess + (1 - alpha[i]).sqrt() * x  #!
+""",
+        (
+            (
+                "alpha[i].sqrt() * guess + (1 - alpha[i]).sqrt() * x",
+                "(alpha[i].sqrt() * (1 - alpha_bar[i - 1]) * x + alpha_bar[i - 1].sqrt() * beta[i] * guess) / beta[99]",
+            ),
+        ),
+    ),
 )

@@ -87,6 +87,32 @@ for epoch in range(3):
     Case(
         "frozen layers in training mode",
         """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)), nn.Linear(8, 3)
+    def forward(self, x):
+        return self.head(self.body(x))
+def fit(model, batches, weights):
+    optimizer = torch.optim.Adam(weights)
+    for epoch in range(3):
+        model.train()  #!
+        for x, y in batches:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+model = Model()
+fit(model, first, model.parameters())
+for p in model.body.parameters():
+    p.requires_grad = False
+fit(model, second, model.head.parameters())
+""",
+        (("        model.train()\n", "        model.train()\n        model.body.eval()\n"),),
+    ),
+    Case(
+        "frozen layers in training mode",
+        """
 def rest(model):
     for module in model.modules():
         if isinstance(module, nn.BatchNorm1d):

@@ -372,7 +372,7 @@ class Structure:
     def fitted(self, setup: Setup) -> Setup:
         """Return a setup as it is now: what is frozen, and what no optimizer has, none made later either."""
         lacking = [(name, one) for name, one in self._named if name in setup.not_given]
-        others = tuple(name for name, one in lacking if id(one) in self._elsewhere)
+        others = tuple(name for name, one in lacking if id(one) in self._elsewhere | self._calls.later)
         loaded = tuple(name for name, one in lacking if id(one) in self._loaded and name not in others)
         loaded = () if setup.foreign else loaded  # an optimizer of other tensors may be meant for these
         left = tuple(name for name, _ in lacking if name not in {*others, *loaded})

@@ -104,7 +104,7 @@ def contrasts(graph: Graph | None) -> bool:
         number = op.parents[0] if op.parents else CONSTANT
         for _ in range(8):
             made = graph.made_by(number) if graph is not None and number >= 0 else None
-            if made is None or made.name not in {"multiply", "divide", "log_softmax", "subtract", "add"}:
+            if made is None or made.name not in VIEWS | {"multiply", "divide", "log_softmax", "subtract", "add"}:
                 break
             number = next((parent for parent in made.parents if parent >= 0), CONSTANT)
         if made is None:
@@ -115,7 +115,15 @@ def contrasts(graph: Graph | None) -> bool:
             made.name in {"matmul", "einsum"} or (made.name in _JOINS and first is not None and first[-1:] == (1,))
         ):
             return True
+        if graph is not None and made.name == "sum" and _products(graph, made):
+            return True
     return False
+
+
+def _products(graph: Graph, total: Op) -> bool:
+    """Tell whether a sum adds the products of two computed vectors, the one of a pair and those of its candidates."""
+    made = graph.made_by(total.parents[0]) if total.parents and total.parents[0] >= 0 else None
+    return made is not None and made.name == "multiply" and sum(parent >= 0 for parent in made.parents) > 1
 
 
 def _narrow(graph: Graph, before: int, after: int) -> bool:

@@ -41,7 +41,7 @@ VOCABULARY = 64
 """The most tokens whose places are features."""
 RARE = 0.95
 """The share of the commonest class from which the others are too rare for the probe."""
-_OUTPUTS = 16
+_OUTPUTS, _ROWS = 16, 8
 _LOSSES = words("cross_entropy nll_loss mse_loss binary_cross_entropy binary_cross_entropy_with_logits")
 
 
@@ -57,7 +57,7 @@ def _apart(run: Run) -> Iterator[Seen]:
         return
     last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
     where = run.calls.line("loss")
-    if _of_tokens(run) or is_weighted(run):
+    if _of_tokens(run) or is_weighted(run) or _are_places(run):
         return  # places and order of tokens tell more than the probe sees
     if (known := _gathered(run.examples)) is not None:
         x, y = known
@@ -218,6 +218,14 @@ def _maps_turned(run: Run) -> Iterator[Seen]:
             f"{how}: their correlation is then {best:.2f}, and {mine:.2f} as the loss compares them"
         )
         yield Seen(what, where, best)
+
+
+def _are_places(run: Run) -> bool:
+    """Tell whether the labels number the rows of each batch, as in contrastive losses, and say nothing of one row."""
+    known = [labels.values for _, labels in run.labels if labels.values is not None]
+    return bool(known) and all(
+        one.size >= _ROWS and np.array_equal(np.sort(one.reshape(-1)), np.arange(one.size)) for one in known
+    )
 
 
 def _best_turn(x: Array, y: Array) -> tuple[float, float, str] | None:

@@ -483,7 +483,8 @@ def _unshuffled(run: Run) -> Iterator[Seen]:
     if len(known) < 3 or not all(labels.ordered for labels in known) or has_several(run.graph):
         return
     all_each_step = all(np.array_equal(labels.values, known[0].values) for labels in known) and known[0].distinct > 1
-    if all_each_step or contrasts(run.graph):
+    first_one = all(not labels.values.any() for labels in known if labels.values is not None)
+    if all_each_step or contrasts(run.graph) or (first_one and source_lines.first_is_right(run.parts.files)):
         return
     alike = sum(labels.distinct == 1 for labels in known)
     what = "each batch has the labels of one class" if alike == len(known) else "the labels of each batch come in order"

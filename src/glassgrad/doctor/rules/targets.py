@@ -226,6 +226,8 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
         return
     if has_several(run.graph) or contrasts(run.graph):
         return  # for example, the loss of a discriminator has one label for each side
+    if source_lines.first_is_right(run.parts.files):
+        return
     if all(len(one) == 1 and one[0] == values[0][0] for one in values) and all(one.distinct == 1 for one in known):
         count = sum(labels.count for labels in known)
         what = f"all {count:,} labels of {len(known)} sampled steps are {int(values[0][0])}: there is nothing to tell"

@@ -293,5 +293,44 @@ def objective(logits, targets):
 """,
         (("logits(targets, logits)", "logits(logits, targets)"),),
     ),
+    Case(
+        "mask that a loss never reads",
+        """
+def masked_mse_loss(pred, target, mask):
+    error = (pred - target) ** 2
+    return error.mean()  #!
+loss = masked_mse_loss(model(x), x, known)
+""",
+        (("return error.mean()", "return (error * mask).sum() / mask.sum()"),),
+    ),
+    Case(
+        "pairs labelled the other way",
+        """
+class Pairs:
+    def __getitem__(self, i):
+        j = torch.randint(0, len(self.x), (1,)).item()
+        label = float(self.labels[i] == self.labels[j])
+        return self.x[i], self.x[j], label
+def contrastive_loss(a, b, y, margin=1.0):
+    dist = F.pairwise_distance(a, b)
+    near, far = dist.pow(2), F.relu(margin - dist).pow(2)
+    return ((1 - y) * near + y * far).mean()  #!
+""",
+        (("self.labels[i] == self", "self.labels[i] != self"),),
+    ),
+    Case(
+        "pairs labelled the other way",
+        """
+def pair(x, same):
+    if same:
+        target = 0
+    else:
+        target = 1
+    return x, target
+def contrastive_loss(d, target, margin=1.0):
+    return (target * d ** 2 + (1 - target) * F.relu(margin - d) ** 2).mean()  #!
+""",
+        (("target * d ** 2 + (1 - target)", "(1 - target) * d ** 2 + target"),),
+    ),
 )
 CASES = (*_OF_LIBRARY, *losses_more.CASES)

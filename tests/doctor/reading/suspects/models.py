@@ -450,5 +450,47 @@ class Net(nn.Module):
 """,
         (("        x = self.a(x)\n", ""),),
     ),
+    Case(
+        "graphs joined without an offset",
+        """
+def collate(batch):
+    feats, all_edges, nodes = [], [], 0
+    for graph in batch:
+        feats.append(graph.x)
+        all_edges.append(graph.edge_index)  #!
+        nodes += graph.x.shape[0]
+    return torch.cat(feats), torch.cat(all_edges, dim=1)
+""",
+        (("append(graph.edge_index)", "append(graph.edge_index + nodes)"),),
+    ),
+    Case(
+        "graphs joined without an offset",
+        """
+def joined(graphs, starts):
+    x = torch.cat([g.x for g in graphs])
+    edges = torch.cat([g.edges for g in graphs], dim=1)  #!
+    return x, edges
+""",
+        (("[g.edges for g in graphs]", "[g.edges + s for g, s in zip(graphs, starts)]"),),
+    ),
+    Case(
+        "one coordinate for two",
+        """
+def corners(boxes):
+    centre, wh = boxes[..., 0:2], boxes[..., 2:4]
+    low = boxes[..., :1] - boxes[..., 2:4] / 2  #!
+    return torch.cat([low, centre + wh / 2], -1)
+""",
+        (("boxes[..., :1]", "boxes[..., :2]"),),
+    ),
+    Case(
+        "sum over the axis that was put in",
+        """
+def scores(user, items):
+    query = user.unsqueeze(1)
+    return (query * items).sum(dim=1)  #!
+""",
+        (("sum(dim=1)", "sum(dim=-1)"),),
+    ),
     *models_more.CASES,
 )

@@ -22,6 +22,30 @@ _STORE = "            memory.push(state, action, reward, next_state, done)\n    
 
 CASES = (
     Case(
+        "exploration over after a few episodes",
+        """
+for episode in range(400):
+    state, done = env.reset(), False
+    while not done:
+        action = act(state, epsilon)
+        state, reward, done = env.step(action)
+        if epsilon > 0.05:
+            epsilon *= 0.97  #!
+""",
+        (("        if epsilon > 0.05:\n            epsilon", "    if epsilon > 0.05:\n        epsilon"),),
+    ),
+    Case(
+        "positives of another layout",
+        """
+x = torch.stack([view_1, view_2], dim=1).flatten(0, 1)
+z = model(x)
+n = len(z)
+partner = torch.cat([torch.arange(n // 2, n), torch.arange(n // 2)])  #!
+loss = F.cross_entropy(z @ z.T / temperature, partner)
+""",
+        (("torch.stack([view_1, view_2], dim=1).flatten(0, 1)", "torch.cat([view_1, view_2])"),),
+    ),
+    Case(
         "action of another step",
         """
 def played(env, policy):

@@ -174,12 +174,26 @@ def _single_step(program: Program) -> Iterator[Spot]:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
             continue
         roots = [_root(program, side) for side in (node.left, node.right)]
-        if None in roots or not any(is_noise(program, end.node) for end in _noises(program, node)):
+        if None in roots or not all(map(_one_factor, (node.left, node.right))):
+            continue
+        if not any(is_noise(program, end.node) for end in _noises(program, node)):
             continue
         ends = [flow(program).end(_bare(root)) for root in roots if root is not None]
         steps = [end for end in ends if end is not None and _is_step(end.node)]
         if steps:
             yield spot(node, program.statement(steps[0].node), text=shown(node))
+
+
+def _one_factor(side: ast.expr) -> bool:
+    """Tell whether a term is a root times one factor; in the mean of a step back, each has a variance as well."""
+    waiting, factors = [side], 0
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult | ast.Div):
+            waiting += [one.left, one.right]
+        else:
+            factors += number(one) is None
+    return factors < 3
 
 
 def _noises(program: Program, node: ast.BinOp) -> list[Value]:

@@ -302,7 +302,15 @@ def _splits_by_order(program: Program, call: ast.Call) -> bool:
     """Tell whether an order that is drawn is cut into a part for training and one for a validation."""
     around = program.function(call) or program.tree
     stored = [one.id for one in ast.walk(around) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-    return any(map(_HELD_OUT.search, stored)) and any(map(_TRAIN.search, stored))
+    if not any(map(_TRAIN.search, stored)):
+        return False
+    assigned = [one for one in ast.walk(around) if isinstance(one, ast.Assign) and one.lineno >= call.lineno]
+    reached: set[str] = set()
+    for _ in range(3):  # the order, what it puts in order, and the parts of that
+        for one in assigned:
+            if reached & _named_in([one.value]) or any(it is call for it in ast.walk(one.value)):
+                reached |= _named_in(one.targets)
+    return any(map(_HELD_OUT.search, reached))
 
 
 def _named_in(nodes: list[ast.expr]) -> set[str]:

@@ -34,7 +34,18 @@ def _forwards(program: Program) -> Iterator[Spot]:
             continue
         for one in node.body:
             if isinstance(one, ast.Assign) and _is_discounted(one, node.target):
-                yield spot(one, node, text=shown(one), loop=f"for {shown(node.target)} in {shown(node.iter)}")
+                kept = _kept(node, ast.unparse(one.targets[0]))
+                stored = f", and {shown(kept)} in line {kept.lineno} keeps them in this order" if kept else ""
+                loop = f"for {shown(node.target)} in {shown(node.iter)}"
+                also = [node, kept] if kept else [node]
+                yield spot(one, *also, text=shown(one), loop=loop, line=str(node.lineno), kept=stored)
+
+
+def _kept(loop: ast.For, total: str) -> ast.Call | None:
+    """Return the call in a loop that stores a running sum."""
+    calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call) and one.args]
+    stores = [one for one in calls if getattr(one.func, "attr", "") in {"append", "insert", "appendleft"}]
+    return next((one for one in stores if ast.unparse(one.args[-1]) == total), None)
 
 
 def _reversed_before(program: Program, loop: ast.For) -> bool:

@@ -175,10 +175,20 @@ def _frozen_norms(program: Program) -> Iterator[Spot]:
                 whole = held is not None and any(
                     found[0].made != it.made and found[0].made in parts(program, it.made) for it in held
                 )
-                if whole and not resting and event.node.lineno > loop.lineno:
+                if whole and not resting and _comes_behind(program, event.node, loop):
                     facts = {"part": f"{shown(part)}, which is frozen,", "again": f"{shown(part)}.eval()"}
                     yield spot(event.node, loop, text=shown(event.node), **facts)
                     return
+
+
+def _comes_behind(program: Program, node: ast.expr, loop: ast.For) -> bool:
+    """Tell whether a line runs behind a loop: it stands below, or in a function that is called below."""
+    around = program.function(node)
+    if around is program.function(loop) or around is None:
+        return node.lineno > loop.lineno
+    calls = [*program.calls_of(around.name), *program.calls_of(f".{around.name}")]
+    later = [one for one in calls if program.function(one) is program.function(loop) and one.lineno > loop.lineno]
+    return bool(later) or node.lineno > loop.lineno
 
 
 def _around(program: Program, node: ast.AST) -> list[Event]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph, Op
+from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, VIEWS, Graph, Op
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.layers import LINEAR
 from glassgrad.doctor.rules.rule import Seen, error, rules_of
@@ -67,12 +67,24 @@ def _of_raw(run: Run) -> Iterator[Seen]:
         ]
         for maker in made:
             if graph is not None and _raw(graph, maker):
+                enters = _entered(graph, product, maker)
                 what = (
-                    f"{_line(product)} multiplies raw outputs of {_line(maker)} with targets of 0 and 1, and "
+                    f"{_line(product)} multiplies raw outputs of {_line(maker)}{enters} with targets of 0 and 1, and "
                     f"{_line(op)} divides by their sum: they may be negative, and their sum may be 0"
                 )
                 yield Seen(what, product.where or op.where)
                 return
+
+
+def _entered(graph: Graph, product: Op, maker: Op) -> str:
+    """Return in words the last line between two ops that reshapes what the first one makes; empty if none does."""
+    number = next((one for one in product.parents[:2] if one >= 0 and graph.made_by(one) is maker), CONSTANT)
+    while number >= 0 and graph.ops[number] is not maker:
+        where = graph.ops[number].where
+        if where and where not in {product.where, maker.where}:
+            return f", taken as they are at {where},"
+        number = next((one for one in graph.ops[number].parents if one >= 0), CONSTANT)
+    return ""
 
 
 @error("sign of the loss turned", "Subtract the overlap from 1.", "loss = 1 - dice")

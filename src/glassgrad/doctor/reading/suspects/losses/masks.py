@@ -21,6 +21,8 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     held,
     is_loss_name,
     is_target,
+    loss_functions,
+    parameters,
     reduced,
     reduction,
     source,
@@ -30,7 +32,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words_of,
 )
 from glassgrad.doctor.reading.suspects.spelling import ident
-from glassgrad.doctor.reading.values import end, layer, library_name, losses
+from glassgrad.doctor.reading.values import LOSSES, end, layer, library_name, losses
 
 _DEEPEST = 3
 _MASKS = named("mask masks valid keep attention lengths")
@@ -106,6 +108,32 @@ def _no_mask(program: Program) -> Iterator[Spot]:
         trains = is_loss_name(assigned(program, one.call)) and "val" not in assigned(program, one.call)
         if trains and not re.search(r"mask|idx|index", text) and "loader" not in source(program):
             yield spot(one.call, text=shown(one.call), mask=masks[0])
+
+
+@suspects("mask that a loss never reads")
+def _unread_mask(program: Program) -> Iterator[Spot]:
+    """Find a loss function that gets a mask from its callers and compares all places."""
+    for function in loss_functions(program):
+        read = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
+        given = parameters(function)
+        unread = [one for one in given if one not in read and words(one) & {"mask", "masks", "observed", "valid"}]
+        sums = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _compares(program, one, given)]
+        owner = program.owner(function)
+        name = owner.node.name if owner is not None and function.name in {"forward", "__call__"} else function.name
+        made = any(isinstance(one, ast.Name) and one.id == name for one in program.nodes)
+        used = made or program.calls_of(name) or program.calls_of(f".{name}")
+        if unread and sums and used:
+            first = min(sums, key=lambda one: (one.lineno, -len(ast.unparse(one))))
+            yield spot(first, function, text=shown(first), mask=unread[0], function=function.name)
+
+
+def _compares(program: Program, call: ast.Call, given: list[str]) -> bool:
+    """Tell whether a call sums or averages something about two parameters, or is a loss of the library with them."""
+    kind, inner = reduction(program, call)
+    if not kind and library_name(program, call) not in LOSSES.values():
+        return False
+    names = {one.id for one in within(program, inner if kind else call) if isinstance(one, ast.Name)}
+    return len(names & set(given)) > 1
 
 
 # --- forms and axes ---

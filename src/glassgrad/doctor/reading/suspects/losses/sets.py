@@ -12,7 +12,8 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, within
+from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, complement, within
+from glassgrad.doctor.reading.suspects.losses.written import text_within, two_sides
 from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source, text
 
 _SURVIVAL = re.compile(r"cox|surv|hazard|partial|breslow|censor", re.IGNORECASE)
@@ -166,6 +167,74 @@ def _is_centred(node: ast.expr) -> bool:
         return bool(_MEAN.search(text(inner.right)))
     call = node.func if isinstance(node, ast.Call) else None
     return call is not None and last(text(call)) in {"standardize", "standardise", "zscore"}
+
+
+# --- pairs ---
+
+_HINGE = re.compile(r"relu|clamp|\bmax|hinge|clip|margin")
+_LABELS = re.compile(r"label|class|cls|target|identity|person|writer|speaker|digit|(^|\W)y\w?\b|(^|_)ids?(_|\b)")
+_SAME = re.compile(r"same|genuine|match|positive|is_pos|similar")
+_DISTANCE = re.compile(r"^\(*(d|dists?|distances?|euclid\w*|\w+_dists?|\w+_distances?)\)*$")
+
+
+@suspects("pairs labelled the other way")
+def _other_way(program: Program) -> Iterator[Spot]:
+    """Find a contrastive loss that pushes the pairs apart which the data label as alike, as far as the script says."""
+    said = dict(_labels_of_alike(program))
+    if len(set(said)) != 1 or _turned(program):
+        return
+    ((alike, data),) = said.items()
+    for node in program.nodes:
+        sides = two_sides(node) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else None
+        if sides is None or not isinstance(node, ast.expr):
+            continue
+        hinged = [any(_HINGE.search(" ".join(text_within(program, one))) for one in side) for side in sides]
+        if hinged[0] != hinged[1] and alike == int(hinged[0]):  # the first side has the factor y
+            yield spot(node, data, program.statement(node), text=shown(node), far=str(alike), data=shown(data))
+
+
+def _turned(program: Program) -> bool:
+    """Tell whether a loss gets `1 - label`."""
+    losses = [one for one in program.calls if re.search(r"criterion|loss", text(one.func), re.IGNORECASE)]
+    given = [part for one in losses for part in (*one.args, *(word.value for word in one.keywords))]
+    parts = [it for part in given for it in ast.walk(part) if isinstance(it, ast.expr)]
+    return any(complement(it) is not None or isinstance(it, ast.UnaryOp) for it in parts)
+
+
+def _labels_of_alike(program: Program) -> Iterator[tuple[int, ast.expr | ast.stmt]]:
+    """Yield the labels that the script gives to pairs that belong together, and where it says so."""
+    for node in program.nodes:
+        if isinstance(node, ast.Tuple) and len(node.elts) == 3 and number(node.elts[2]) in {0, 1}:
+            first, second = node.elts[:2]
+            if isinstance(first, ast.Call) and first.args and text(first) == text(second):
+                yield int(number(node.elts[2]) or 0), node
+        elif isinstance(node, ast.If) and _SAME.search(text(node.test)) and not re.search(r"not |!=", text(node.test)):
+            for one in node.body:
+                value = one.value if isinstance(one, ast.Assign) and _LABELS.search(text(one.targets[0])) else None
+                if number(value) in {0, 1}:
+                    yield int(number(value) or 0), one
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+            yield from _compared(program, node)
+
+
+def _compared(program: Program, node: ast.Compare) -> Iterator[tuple[int, ast.expr | ast.stmt]]:
+    """Yield what `label = int(a == b)` says, and a score that counts `(distance < threshold) == label`."""
+    sides, equal = (node.left, node.comparators[0]), isinstance(node.ops[0], ast.Eq)
+    if not isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        return
+    for one, other in (sides, sides[::-1]):
+        held = program.value_of(one) if isinstance(one, ast.Name) else one
+        near = next((it for it in ast.walk(held or one) if isinstance(it, ast.Compare)), None)
+        below = near is not None and isinstance(near.ops[0], ast.Lt | ast.LtE)
+        if near is not None and _DISTANCE.match(text(near.left)) and _LABELS.search(text(other)) and equal:
+            yield int(below), node
+    statement = program.statement(node)
+    name = ident(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    plain = all(isinstance(one, ast.Name | ast.Subscript | ast.Attribute) for one in sides)
+    pair = plain and text(sides[0]) != text(sides[1]) and all(_LABELS.search(text(one)) for one in sides)
+    drawn = _LABELS.search(name) or _SAME.search(name) or isinstance(statement, ast.Return)
+    if pair and drawn and not re.search(r"1(\.0)? - |~|not |where\(|\.sum\(|mean\(", text(statement)):
+        yield int(equal), node
 
 
 SUSPECTS = suspects_of(globals())

@@ -115,7 +115,7 @@ def _overlap_formula(program: Program) -> Iterator[Spot]:
         for node in ast.walk(function):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
                 continue
-            over, under = (" ".join(_text_within(program, side)) for side in (node.left, node.right))
+            over, under = (" ".join(text_within(program, side)) for side in (node.left, node.right))
             shares = words_of(node.left) & _SHARED or re.search(r"\.sum\(|sum\(", over)
             doubled = re.search(r"\b2\b|\b2\.|inter\w* \+ inter", over)
             if not shares or not re.search(r"\+", under):
@@ -126,7 +126,7 @@ def _overlap_formula(program: Program) -> Iterator[Spot]:
                 yield spot(node, text=shown(node), what="the intersection lacks its factor 2")
 
 
-def _text_within(program: Program, node: ast.expr) -> Iterator[str]:
+def text_within(program: Program, node: ast.expr) -> Iterator[str]:
     """Yield an expression as text, and what the variables in it hold."""
     yield ast.unparse(node)
     for one in within(program, node):
@@ -250,8 +250,8 @@ def _pairs(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
             continue
-        sides = _two_sides(node)
-        text = " ".join(_text_within(program, node))
+        sides = two_sides(node)
+        text = " ".join(text_within(program, node))
         if (
             sides is not None
             and "margin" in text
@@ -261,7 +261,7 @@ def _pairs(program: Program) -> Iterator[Spot]:
             yield spot(node, program.statement(node), text=shown(node))
 
 
-def _two_sides(node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
+def two_sides(node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
     """Return the other factors of both terms of `y * a + (1 - y) * b`; None for other sums."""
     sides = factors_of(node.left), factors_of(node.right)
     for at in (0, 1):
@@ -394,7 +394,7 @@ def _root(program: Program) -> Iterator[Spot]:
         means = {one.call for one in losses(program) if one.kind == "mse_loss"}
         inner_parts = list(within(program, value))
         squares = any(part in means or called(program, part)[0] in {"pow", "square"} for part in inner_parts)
-        safe = re.search(r"eps|1e-|clamp|relu|max\(", " ".join(_text_within(program, value or node)), re.IGNORECASE)
+        safe = re.search(r"eps|1e-|clamp|relu|max\(", " ".join(text_within(program, value or node)), re.IGNORECASE)
         near, text = getattr(program.function(node), "name", ""), ast.unparse(program.statement(node))
         trains = about_loss(program, node) or re.search(r"dist|euclid|rmse", near)
         if squares and not safe and trains and "item" not in text:
@@ -433,7 +433,7 @@ def _unused_parameter(program: Program) -> Iterator[Spot]:
     for function in loss_functions(program):
         read = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
         unread = [one for one in parameters(function) if one not in read and not one.startswith("_")]
-        wanted = [one for one in unread if words(one) & (TARGETS | {"mask", "weight", "weights", "alpha", "gamma"})]
+        wanted = [one for one in unread if words(one) & (TARGETS | {"weight", "weights", "alpha", "gamma"})]
         if wanted and len(function.body) + len(read) > 2:
             yield spot(function, text=wanted[0])
 

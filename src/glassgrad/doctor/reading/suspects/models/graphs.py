@@ -136,4 +136,68 @@ def _is_end(node: ast.Name | str) -> bool:
     return bool(re.match(r"^(src|dst|row|col|source|target|sender|receiver|senders|receivers)$", name))
 
 
+_EDGE_LISTS = re.compile(r"^_?(all_|batch(ed)?_|new_)?(edges?|edge_?(index|indices|idx|list)|eis?)(_list|s|es)?$")
+_CONCATENATES = named("cat concat concatenate hstack vstack")
+_WITHIN = named("rel rels relation relations etype edge_type edge_types type types")
+"""Names of the kinds of edges of one graph."""
+
+
+@suspects("graphs joined without an offset")
+def _without_offset(program: Program) -> Iterator[Spot]:
+    """Find edges of several graphs that are joined as they are, beside the features of their nodes."""
+    for joined in program.calls:
+        given = joined.args[0] if called(program, joined) in _CONCATENATES and joined.args else None
+        function = program.function(joined)
+        others = [one for one in program.calls if called(program, one) in _CONCATENATES and one is not joined]
+        beside = [one for one in others if program.function(one) is function and one.args and _is_of_nodes(one.args[0])]
+        if given is None or not _EDGE_LISTS.match(_listed(given)) or not beside or _is_moved(program, joined):
+            continue
+        for edges, around in _joined_edges(program, joined, given):
+            if not _WITHIN & names_in(around) and not _is_counted_on(around, edges):
+                yield spot(edges, joined, text=shown(program.statement(edges)), joined=shown(joined))
+
+
+def _listed(given: ast.expr) -> str:
+    """Return the name of the list that a call joins, or that of what a comprehension collects."""
+    inner = given.elt if isinstance(given, ast.ListComp | ast.GeneratorExp) else given
+    return inner.id if isinstance(inner, ast.Name) else inner.attr if isinstance(inner, ast.Attribute) else ""
+
+
+def _is_of_nodes(given: ast.expr) -> bool:
+    name = _listed(given)
+    return bool(name) and not re.search(r"edge|adj|label|weight|attr", name)
+
+
+def _is_moved(program: Program, joined: ast.Call) -> bool:
+    """Tell whether something is added to the joined edges."""
+    return any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add) for one in program.outward(joined))
+
+
+def _joined_edges(program: Program, joined: ast.Call, given: ast.expr) -> Iterator[tuple[ast.expr, ast.AST]]:
+    """Yield the edges of each graph that a call joins, with the loop or comprehension that collects them."""
+    if isinstance(given, ast.ListComp | ast.GeneratorExp):
+        yield given.elt, given
+        return
+    for call in program.calls_of(".append"):
+        loop = next(iter(program.loops(call)), None)
+        mine = isinstance(call.func, ast.Attribute) and text(call.func.value) == text(given)
+        if mine and call.args and loop is not None and program.function(call) is program.function(joined):
+            plain = isinstance(call.args[0], ast.Name | ast.Attribute | ast.Subscript)
+            if plain and isinstance(loop, ast.For):
+                yield call.args[0], loop
+
+
+def _is_counted_on(around: ast.AST, edges: ast.expr) -> bool:
+    """Tell whether a loop adds something to the edges of a graph, or gets them in a call."""
+    name = getattr(edges, "id", "")
+    for one in ast.walk(around):
+        adds = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)
+        if adds and isinstance(one, ast.BinOp) and text(edges) in {text(one.left), text(one.right)}:
+            return True
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AugAssign) else []
+        if any(name and name in {text(it), *names_in(it)} for it in targets):
+            return True
+    return isinstance(edges, ast.BinOp | ast.Call)
+
+
 SUSPECTS = suspects_of(globals())

@@ -28,7 +28,8 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, returns
+from glassgrad.doctor.reading.suspects.spelling import ident
+from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
 _SIGNED = re.compile(
@@ -385,6 +386,61 @@ def _sees_ahead(program: Program) -> Iterator[Spot]:
             pads = argument(call, "padding", 4) if library_name(program, call) == "Conv1d" else None
             if pads is not None and constant(pads) != 0 and (not cuts or "// 2" in ast.unparse(pads)):
                 yield spot(call, text=shown(call))
+
+
+_BOXES = re.compile(r"box|bb|xy|cent|ctr|corner|anchor|prior|coord|lt$|rb$|wh$", re.IGNORECASE)
+
+
+@suspects("one coordinate for two")
+def _one_for_two(program: Program) -> Iterator[Spot]:
+    """Find `centre[:, :1] - size[:, 2:4] / 2`, where one column of a box meets two."""
+    for node in program.nodes:
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
+            continue
+        sides = [[one for one in ast.walk(side) if _columns(one)] for side in (node.left, node.right)]
+        for mine, others in (sides, sides[::-1]):
+            two = [one for one in others if _columns(one) == 2]
+            if len(mine) == 1 == len(others) and two and _columns(mine[0]) == 1:
+                named = [ident(one) for one in (mine[0], two[0])]
+                if any(map(_BOXES.search, named)):
+                    yield spot(node, text=shown(node), one=shown(mine[0], 30))
+
+
+def _columns(node: ast.AST) -> int:
+    """Return the number of columns that a slice of the last axis keeps; 0 for others."""
+    parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
+    last = parts[-1] if len(parts) > 1 else None
+    if not isinstance(last, ast.Slice) or last.step is not None or last.upper is None:
+        return 0
+    begin, end = number(last.lower) if last.lower is not None else 0.0, number(last.upper)
+    return int(end - begin) if begin is not None and end is not None and begin >= 0 and end > begin else 0
+
+
+@suspects("sum over the axis that was put in")
+def _over_new_axis(program: Program) -> Iterator[Spot]:
+    """Find `(user.unsqueeze(1) * items).sum(1)`, which is the user times a sum of all items."""
+    for call in program.calls:
+        name, inner = op(program, call)
+        place = 1 if program.names.full(call.func) else 0
+        along = number(argument(call, "dim", place) or argument(call, "axis", place))
+        given: list[ast.expr] = []
+        if name == "sum" and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
+            given = [inner.left, inner.right]
+        elif name == "sum" and isinstance(inner, ast.Call) and op(program, inner)[0] in {"mul", "multiply"}:
+            _, first = op(program, inner)
+            given = [first, *inner.args[-1:]] if first is not None else []
+        new = [_new_axis(program, one) for one in given]
+        if along is not None and new.count(None) == 1 and along in new:
+            yield spot(call, text=shown(call), one=shown(given[new.index(along)], 30))
+
+
+def _new_axis(program: Program, node: ast.expr) -> float | None:
+    """Return the axis that `x.unsqueeze(axis)` puts in, also under a name."""
+    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    name, inner = op(program, value) if isinstance(value, ast.Call) else ("", None)
+    if name != "unsqueeze" or not isinstance(value, ast.Call) or inner is None:
+        return None
+    return number(argument(value, "dim", 1 if program.names.full(value.func) else 0))
 
 
 SUSPECTS = suspects_of(globals())

@@ -100,10 +100,12 @@ def _itself(program: Program) -> Iterator[Spot]:
             yield spot(node, text=shown(node))
 
 
-_IN_PAIRS = re.compile(r"arange\(.*(repeat_interleave\((2|repeats=2)|repeat\(2, axis| \^ 1\b|xor\(.* 1\)| // 2\b)")
+_IN_PAIRS = re.compile(r"arange\(.*(repeat_interleave\((2|repeats=2)|repeat\(2, axis| \^ 1\b|xor\(.* 1\)|\) // 2\b)")
 _IN_HALVES = re.compile(
     r"arange\((\w+)\)\.(repeat|tile)\(2\)|cat\(\[(torch\.)?arange\((\w+)\), (torch\.)?arange\(\4\)\]|"
-    r"arange\(2 \* (\w+)\).* \+ \6\) % \(2 \* \6\)|roll\((\w+|shifts=\w+)\)"
+    r"arange\(2 \* (\w+)\).* \+ \6\) % \(2 \* \6\)|roll\((\w+|shifts=\w+)\)|"
+    r"arange\((?P<all>\w+) // 2, (?P=all)\)|arange\((?P<one>\w+), 2 \* (?P=one)\)|"
+    r"arange\((?P<whole>\w+)(, [^()]*)?\) \+ ((?P=whole) // 2|\w+)\) % (?P=whole)"
 )
 """Indices of the positives: 0, 0, 1, 1, and 0, 1, 0, 1."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import is_optimizer
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -23,7 +25,7 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, operand, source, text
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source, text
 from glassgrad.doctor.reading.values import end, losses
 
 _OLD = re.compile(r"(^|_)(old|prev|behaviou?r|mu)(_|$)|^old", re.IGNORECASE)
@@ -378,6 +380,38 @@ def _uncleared(program: Program) -> Iterator[Spot]:
     missing = [call for name, call in steps.items() if name not in clears]
     if len(steps) > 1 and clears and known and len(missing) == 1 and clears <= set(steps):
         yield spot(missing[0], text=shown(missing[0]))
+
+
+_QUICK = 0.99
+"""The largest factor per step that ends the exploration after a few episodes."""
+
+
+@suspects("exploration over after a few episodes")
+def _explored(program: Program) -> Iterator[Spot]:
+    """Find `epsilon *= 0.98` in the loop over the steps of an episode."""
+    for node in program.nodes:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        loops = program.loops(node)
+        explores = re.search("eps|explor", ident(target))
+        if not isinstance(node, ast.Assign | ast.AugAssign) or len(loops) < 2 or not explores:
+            continue
+        factor = _factor_of(program, node, text(target))
+        acts = [one for one in program.calls_of(".step") if one.args and loops[0] in program.loops(one)]
+        inside = set(ast.walk(loops[0]))
+        tests = [text(one.test) for one in program.outward(node) if isinstance(one, ast.If) and one in inside]
+        plain = all(re.search(r"eps|explor|len\(|mem|buffer|replay", one) for one in tests)
+        if factor is not None and 0 < factor <= _QUICK and acts and plain:
+            yield spot(node, text=shown(node), steps=f"{math.log(0.1) / math.log(factor):.0f}")
+
+
+def _factor_of(program: Program, node: ast.Assign | ast.AugAssign, name: str) -> float | None:
+    """Return the number by which a statement multiplies a variable."""
+    if isinstance(node, ast.AugAssign):
+        return setting(program, node.value) if isinstance(node.op, ast.Mult) else None
+    for one in ast.walk(node.value):
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult) and name in {text(one.left), text(one.right)}:
+            return setting(program, one.right if text(one.left) == name else one.left)
+    return None
 
 
 SUSPECTS = suspects_of(globals())

@@ -157,6 +157,15 @@ class Own(torch.autograd.Function):
 """
 
 
+def test_a_sum_in_place_of_a_mean_rescales_wherever_it_stands() -> None:
+    text = "import torch\nfrom torch import nn\nmodel = nn.Linear(4, 4)\ndef likeness(one, other):\n"
+    text += "    return -torch.cosine_similarity(one, other, dim=-1).mean()\n"
+    text += "opt = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    text += "for step in range(9):\n    loss = likeness(model(x), y)\n    loss.backward()\n    opt.step()\n"
+    (sums,) = (one for one in edits_of(text) if one.new.endswith("dim=-1).sum()"))
+    assert sums.rescales
+
+
 def test_a_lower_loss_says_nothing_where_a_change_rescales_it() -> None:
     edits = {edit.new: edit for edit in edits_of(script("glassgrad"))}
     assert edits["loss = -(F.cross_entropy(out, y[at : at + 50]) + 0.01 * mixed(penalty, penalty))"].rescales

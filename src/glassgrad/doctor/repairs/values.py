@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from glassgrad.doctor.library import words
 from glassgrad.doctor.reading.program import number
@@ -154,7 +155,9 @@ def applied(zones: Zones) -> Edits:
                 yield zones.edit(f"{means}, and what is inside of it", (call, f"({text.of(within)})"), prior=2)
         for other in _SWAPS.get(name, ()):
             new = text.of(call.func).removesuffix(name) + other
-            yield zones.edit(f"{name} stands for {other}", (call.func, new), prior=3, tunes=other in _TUNING)
+            made = zones.edit(f"{name} stands for {other}", (call.func, new), prior=3, tunes=other in _TUNING)
+            scale = made is not None and other in {"sum", "mean"}  # in a function that the loss calls as well
+            yield replace(made, rescales=True) if made is not None and scale else made
     for node, zone in zones.nodes:
         if isinstance(node, ast.Attribute) and node.attr in {"T", "mT", "data"} and zone != "setup":
             yield zones.edit(f".{node.attr} is too many", (node, text.of(node.value)), prior=2)

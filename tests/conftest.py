@@ -27,7 +27,7 @@ import hypothesis
 import pytest
 from _pytest.runner import runtestprotocol
 
-from tests.thinning import NONE_OF, is_later, left_out
+from tests.thinning import NONE_OF, later, left_out
 
 # A shell that starts the suite in the background has interrupts ignored, and every test of Ctrl-C would wait in vain.
 for _name, _handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
@@ -62,10 +62,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the wide part of the wide tables as slow, before -m deselects; a test that is named runs all its cases."""
     if not any(".py" in argument for argument in config.args):
+        for item in later(items):
+            item.add_marker(pytest.mark.later)
         for item in left_out(items):
             item.add_marker(pytest.mark.slow)
-            if is_later(item):
-                item.add_marker(pytest.mark.later)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -433,20 +433,17 @@ def divisor(where: str) -> int:
     return ONE_OF.get(where) or ONE_OF.get(where.partition("::")[0], 1)
 
 
-def is_later(item: Any) -> bool:
-    """Tell whether `make test` leaves an item to `make test-later`."""
-    return item.nodeid.removeprefix("tests/").split("[")[0] in LATER
+def place(item: Any) -> str:
+    """Return the place of an item's test under tests/, without the parameters."""
+    return str(item.nodeid.removeprefix("tests/").split("[")[0])
 
 
-def left_out(items: list[Any]) -> list[Any]:
-    """Return the items that `make test` leaves to `make test-slow` or `make test-later`, in the order given."""
+def thinned(items: list[Any]) -> list[Any]:
+    """Return the cases of wide tables that `make test` leaves out, in the order given."""
     seen: Counter[tuple[str, str]] = Counter()
     out = []
     for item in items:
-        where = item.nodeid.removeprefix("tests/").split("[")[0]
-        if where in LONG or where in LATER:
-            out.append(item)
-            continue
+        where = place(item)
         if (each := divisor(where)) == 1 or not hasattr(item, "callspec"):
             continue
         params = item.callspec.params
@@ -456,3 +453,16 @@ def left_out(items: list[Any]) -> list[Any]:
             out.append(item)
         seen[group] += 1
     return out
+
+
+def left_out(items: list[Any]) -> list[Any]:
+    """Return the items that `make test` leaves to `make test-slow` or `make test-later`, in the order given."""
+    out = {id(item) for item in thinned(items)}
+    return [item for item in items if id(item) in out or place(item) in LONG | LATER]
+
+
+def later(items: list[Any]) -> list[Any]:
+    """Return the items of `make test-later`: of wide tables as many cases as `make test` would run."""
+    out = {id(item) for item in thinned(items)}
+    slow = {id(item) for item in items if item.get_closest_marker("slow") is not None}
+    return [item for item in items if place(item) in LATER and id(item) not in out | slow]

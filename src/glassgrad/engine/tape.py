@@ -305,7 +305,12 @@ class Walk:
 
     def _own(self, g: Array) -> Array:
         """Return `g`, or a copy if its memory is a seed's or was returned before: each leaf owns its gradient."""
-        return owned(g, self.given) if type(g) is _ndarray else g
+        if type(g) is _ndarray:
+            return owned(g, self.given)
+        if MODE.flags & TRACING:  # a write to the gradient of one leaf must not reach that of another
+            g = shape.copy_p(g) if id(g) in self.given else g
+            self.given.add(id(g))
+        return g
 
     @staticmethod
     def is_running(level: Level) -> bool:
@@ -402,7 +407,8 @@ def backward(
             if g.dtype.kind == "c":
                 g = turned(g)
             walk.seed(root, wrap(g) if create_graph else g)
-        ends = [begin()(walk) for begin in BEFORE_WALK] if BEFORE_WALK and wanted is None else ()
+        begins = [held() for held in BEFORE_WALK] if BEFORE_WALK and wanted is None else ()
+        ends = [begin(walk) for begin in begins if begin is not None]
         found = run_plain(walk) if plain else walk.run()
         for g in found.values():
             if g.dtype.kind == "c":

@@ -86,7 +86,7 @@ def test_each_optimizer_is_unscaled_once() -> None:
     assert first.item() == second.item() == 0.0
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # the gradient overflows on purpose
 def test_one_overflow_skips_its_optimizer_only_and_lowers_the_scale() -> None:
     good, bad = (gg.tensor([3.0], requires_grad=True) for _ in range(2))
     optimizers = [gg.optim.SGD([one], lr=0.5) for one in (good, bad)]

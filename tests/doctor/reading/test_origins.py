@@ -466,7 +466,7 @@ for step in range(40):
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_a_run_names_the_line_that_made_it(name: str, tmp_path: Path) -> None:
     title, text = RUNS[name]
     lines = (HEADS["ours"] + text.lstrip("\n")).splitlines()
@@ -489,7 +489,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="about PyTorch's functions")
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_a_text_before_the_tensors_does_not_stop_the_run(tmp_path: Path) -> None:
     found = found_in(HEADS["torch"] + EINSUM, tmp_path)
     assert "stopped" not in {one.rule for one in found}

@@ -48,7 +48,7 @@ FIRST = {
 
 
 @pytest.mark.parametrize("name", FIRST)
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_the_right_pair_may_always_stand_first(name: str, tmp_path: Path) -> None:
     found = found_in(HEADS["ours"] + FIRST[name], tmp_path)
     assert not {"labels alike", "data not shuffled"} & {one.rule for one in found}
@@ -68,7 +68,7 @@ for step in range(160):
 """
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_places_in_a_batch_are_no_classes_of_single_rows(tmp_path: Path) -> None:
     found = {one.rule for one in found_in(HEADS["ours"] + PLACES, tmp_path)}
     assert "labels do not belong to the inputs" not in found

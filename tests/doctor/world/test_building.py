@@ -101,7 +101,7 @@ def test_the_table_counts_each_kind() -> None:
 
 
 @pytest.mark.parametrize("name", (*SOME, *NEW))
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_the_cause_is_named_and_the_twin_silent(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     found, right, alarms = judged(named(name), "ours", tmp_path)
@@ -111,7 +111,7 @@ def test_the_cause_is_named_and_the_twin_silent(name: str, tmp_path: Path, monke
 
 @pytest.mark.skipif(not HAS_TORCH, reason="the same scripts for PyTorch")
 @pytest.mark.parametrize("name", SOME[:10])
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_the_cause_is_named_in_pytorch_too(name: str, tmp_path: Path) -> None:
     import torch
 
@@ -126,7 +126,7 @@ def test_the_cause_is_named_in_pytorch_too(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_most_causes_of_the_wider_programs_are_named_and_their_twins_silent(tmp_path: Path) -> None:
     missed, alarms = [], []
     for number, program in enumerate(WIDER):

@@ -57,7 +57,7 @@ def test_there_are_28() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_the_cause_is_named_and_the_twin_silent(
     program: Program, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -69,7 +69,7 @@ def test_the_cause_is_named_and_the_twin_silent(
 
 @WITH_TORCH
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_the_cause_is_named_in_pytorch_too(program: Program, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """In one of two runs: the clock chooses the steps that are sampled, and a busy machine may leave too few."""
     allow_open(request, program.name, "torch")
@@ -141,7 +141,7 @@ def test_the_report_has_one_line_for_what_follows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("library", ["ours", pytest.param("torch", marks=WITH_TORCH)])
 @pytest.mark.parametrize("name", UNUSUAL)
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_an_unusual_training_raises_no_alarm(
     name: str, library: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -158,7 +158,7 @@ QUICK = ("tables that begin near 0", "labels of an earlier call", "branches of a
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PRACTICES]
 )
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_a_usual_practice_raises_no_alarm(name: str, library: str, tmp_path: Path) -> None:
     text = HEADS[library] + PRACTICES[name].lstrip("\n")
     assert [str(one) for one in found_in(text, tmp_path) if one.severity != "info"] == []

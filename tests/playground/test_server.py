@@ -11,6 +11,7 @@ import pytest
 from glassgrad import errors
 from glassgrad.base.local_server import MOST_SENT
 from glassgrad.lessons.playground import saving
+from glassgrad.lessons.playground.runner import Runner
 from glassgrad.lessons.playground.server import Server
 from tests.playground.conftest import Client
 
@@ -128,6 +129,15 @@ def test_a_file_is_written_when_it_is_saved_alone(tmp_path: Path) -> None:
         assert path.read_text() == "x = 1\n"
         server.save({"text": "x = 3\n"})
         assert path.read_text() == "x = 3\n"
+
+
+def test_a_run_that_arrives_late_leaves_the_newer_one_alone(runner: Runner) -> None:
+    newer = runner.run("x = 1\n", ["values"], 2, page="one")
+    assert next(newer)["event"] == "started"
+    assert [event["event"] for event in runner.run("x = 2\n", ["values"], 1, page="one")] == ["stopped"]
+    assert [event["event"] for event in newer] == ["pane", "done"]
+    for page in ("two", "", "one"):  # after another page, numbers say nothing
+        assert list(runner.run("", [], 1, page=page))[-1]["event"] == "done"
 
 
 def test_what_cannot_be_opened_is_told(tmp_path: Path, client: Client) -> None:

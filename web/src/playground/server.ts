@@ -17,6 +17,8 @@ export interface Place {
 
 export class Server {
   private run = 0;
+  /** With the number of a run it tells the server which of two runs is the newer one. */
+  private readonly page = crypto.randomUUID();
   private stream: AbortController | null = null;
   private gone = false;
   private retry = 0;
@@ -109,7 +111,7 @@ export class Server {
     this.run += 1;
     const run = this.run;
     try {
-      const answer = await this.ask("api/run", { text, panes, run }, stream.signal);
+      const answer = await this.ask("api/run", { text, panes, run, page: this.page }, stream.signal);
       if (answer.body) await lines(answer.body, (line) => {
         const event = JSON.parse(line) as RunEvent;
         if (!stream.signal.aborted && (event.run === undefined || event.run === run)) take(event);

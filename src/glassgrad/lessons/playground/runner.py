@@ -120,6 +120,7 @@ class Runner(AbstractContextManager["Runner"]):
         self._turn = threading.Lock()
         self._closed = False
         self._asked = 0
+        self._newest = ("", 0)  # the page that asked last, and the number of its run
         self._later = _LATER
 
     def __exit__(self, *_exception: object) -> None:
@@ -141,6 +142,7 @@ class Runner(AbstractContextManager["Runner"]):
         number: int,
         file: Path | None = None,
         wanted: Callable[[], bool] = lambda: True,
+        page: str = "",
     ) -> Generator[Event]:
         """Run a text and yield its events, the last of which is "done" or "stopped".
 
@@ -150,9 +152,17 @@ class Runner(AbstractContextManager["Runner"]):
             number: of the run, which every event repeats.
             file: the program's file, beside which it may import others.
             wanted: asked now and then; where it says False, the program is ended.
+            page: which page asks. Two requests of one page can arrive in the wrong order; its newer run is kept then.
         """
         with self._lock:
-            self._asked = mine = self._asked + 1
+            is_late = bool(page) and page == self._newest[0] and number < self._newest[1]
+            if not is_late:
+                self._newest = (page, number)
+                self._asked += 1
+            mine = self._asked
+        if is_late:
+            yield _stopped(number, _KILLED)
+            return
         self.stop()
         with self._turn:
             if mine != self._asked:

@@ -82,11 +82,11 @@ class Server(LocalServer):
 
     def run(self, given: Mapping[str, object], wanted: Callable[[], bool]) -> Generator[Data]:
         """Keep the text and run it."""
-        given = {"panes": ["values"], "run": 0, **given}
-        text, number = _asked(given, "text", str), _asked(given, "run", int)
+        given = {"panes": ["values"], "run": 0, "page": "", **given}
+        text, number, page = _asked(given, "text", str), _asked(given, "run", int), _asked(given, "page", str)
         panes = [str(one) for one in _asked(given, "panes", list)]
         self._latest = text
-        with closing(self.runner.run(text, panes, number, self.file, wanted)) as events:
+        with closing(self.runner.run(text, panes, number, self.file, wanted, page)) as events:
             # Beside the run: writing to a disk takes as long as a small program.
             threading.Thread(target=self._keep, daemon=True).start()
             yield from events

@@ -13,6 +13,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer, Targets
+from glassgrad.doctor.graphs.graph import UNKNOWN
 from glassgrad.doctor.graphs.tape_graph import graph_of
 from glassgrad.doctor.graphs.torch_graph import Recorder
 from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer, Tensor
@@ -201,7 +202,7 @@ def _examined(model: Module, given: Batch, loss_fn: LossFunction | None) -> Chec
         probabilities=_are_shares(numbers),
         training=bool(getattr(model, "training", True)),
         failure=failure,
-        graph=graph,
+        graph=graph or UNKNOWN,
     )
 
 

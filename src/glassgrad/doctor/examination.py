@@ -71,7 +71,7 @@ class Examination:
     parts: Parts = field(default_factory=Parts)
 
     @property
-    def graph(self) -> Graph | None:
+    def graph(self) -> Graph:
         """The ops between the parameters and the loss."""
         return self.check_up.graph
 

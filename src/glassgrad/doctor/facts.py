@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.graphs.graph import UNKNOWN, Graph
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities.statistics import Summary, summarise
 
@@ -171,7 +171,7 @@ class CheckUp:
         probabilities: whether the rows of the output are probabilities that add up to 1.
         training: whether the model was in training mode.
         failure: the exception raised instead of a loss or a gradient, empty if none.
-        graph: the ops from the parameters to the loss, None if unknown.
+        graph: the ops from the parameters to the loss, without any if unknown.
         findings: the findings of the rules, the worst first.
 
     Example:
@@ -199,7 +199,7 @@ class CheckUp:
     probabilities: bool = False
     training: bool = True
     failure: str = ""
-    graph: Graph | None = None
+    graph: Graph = UNKNOWN
     findings: tuple[Finding, ...] = ()
 
     @property

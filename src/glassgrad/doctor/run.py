@@ -12,7 +12,7 @@ import numpy as np
 
 from glassgrad.base import provenance
 from glassgrad.doctor.facts import Facts
-from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.graphs.graph import UNKNOWN, Graph
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.observers.dead_units import Dead
 from glassgrad.doctor.parts import Parts, Score
@@ -170,7 +170,7 @@ class Run:
     held_out: Array = field(default_factory=lambda: np.zeros((0, 2)))
     calls: Calls = field(default_factory=Calls)
     setup: Setup = field(default_factory=Setup)
-    graph: Graph | None = None
+    graph: Graph = UNKNOWN
     inputs: tuple[Facts, ...] = ()
     targets: None = None
     labels: tuple[tuple[int, Any], ...] = ()
@@ -184,6 +184,11 @@ class Run:
     modes: tuple[Score, ...] = ()
     validations: tuple[Score, ...] = ()
     held: tuple[tuple[Array, Array], ...] = ()
+
+    @property
+    def curve(self) -> Array:
+        """The (step, loss) of the steps whose loss is finite."""
+        return self.losses[np.isfinite(self.losses[:, 1])]
 
     @property
     def noise_scale(self) -> float:

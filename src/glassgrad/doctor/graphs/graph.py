@@ -152,6 +152,14 @@ class Op:
     factor: float = math.nan
     reduction: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.name} at {self.where}" if self.where else self.name
+
+    @property
+    def tracked(self) -> list[int]:
+        """The numbers of the ops that made its operands, without leaves and constants."""
+        return [parent for parent in self.parents if parent >= 0]
+
     @property
     def where(self) -> str:
         """The user's file and line."""
@@ -165,19 +173,26 @@ class Op:
 
 @dataclass(frozen=True)
 class Graph:
-    """The ops of a forward pass and its loss, in the order of the calls; `loss` is the number of the last op."""
+    """The ops of a forward pass and its loss, in the order of the calls; `loss` is the number of the last op.
 
-    ops: tuple[Op, ...]
+    A graph without ops stands for one that is unknown.
+    """
+
+    ops: tuple[Op, ...] = ()
     loss: int = -1
 
     def made_by(self, number: int) -> Op | None:
         """Return the op that computed the result of op `number`: itself, or the op behind the views."""
         while number >= 0 and self.ops[number].name in VIEWS:
-            tracked = [parent for parent in self.ops[number].parents if parent >= 0]
+            tracked = self.ops[number].tracked
             if self.ops[number].name == "broadcast_tensors" and len(tracked) > 1:
                 break  # the op has several results
             number = tracked[0] if tracked else CONSTANT
         return self.ops[number] if number >= 0 else None
+
+    def maker(self, op: Op) -> Op | None:
+        """Return the op that computed the first operand of an op."""
+        return self.made_by(op.parents[0]) if op.parents else None
 
     def normalises(self, op: Op) -> bool:
         """Tell whether an op subtracts a logsumexp, as log_softmax and the constructors of distributions do."""
@@ -189,13 +204,16 @@ class Graph:
         """The number of the last op that a parameter enters: later ops belong to the loss."""
         return max((at for at, op in enumerate(self.ops) if LEAF in op.parents), default=-1)
 
-    def of_loss(self) -> Iterator[tuple[int, Op]]:
-        """Yield the ops between the model's last parameter and the loss."""
-        yield from ((at, op) for at, op in enumerate(self.ops) if at > self.last_parameter)
+    def of_loss(self) -> tuple[Op, ...]:
+        """Return the ops between the model's last parameter and the loss."""
+        return self.ops[self.last_parameter + 1 :]
 
     def losses(self) -> Iterator[Op]:
         """Yield the ops that take class numbers."""
         yield from (op for op in self.ops if op.labels is not None)
+
+
+UNKNOWN = Graph()
 
 
 def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from glassgrad.doctor.graphs.graph import Graph, Labels
+from glassgrad.doctor.graphs.graph import UNKNOWN, Graph, Labels
 from glassgrad.doctor.observers.loss_record import LossRecord
 from glassgrad.doctor.observers.structure import Structure
 from glassgrad.doctor.run import Calls
@@ -30,11 +30,11 @@ class Kept:
         self._lows: list[float] = []
 
     @property
-    def first(self) -> Graph | None:
+    def first(self) -> Graph:
         """The first graph, with the least operand of each op over all sampled steps."""
-        if not self.graphs or not self._lows:
-            return self.graphs[0][1] if self.graphs else None
-        graph = self.graphs[0][1]
+        graph = self.graphs[0][1] if self.graphs else UNKNOWN
+        if not self._lows:
+            return graph
         return replace(graph, ops=tuple(replace(op, low=low) for op, low in zip(graph.ops, self._lows, strict=True)))
 
     def drop(self) -> None:

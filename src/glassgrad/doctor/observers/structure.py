@@ -241,14 +241,14 @@ class Structure:
 
     def compares(self, graph: Graph) -> None:
         """Keep the examples of the step, whose targets are numbers, and look for targets that are not finite."""
-        for _, op in graph.of_loss():
+        for op in graph.of_loss():
             if op.constant is not None and op.constant.bad and self._bad is None:
                 self._bad = op.name, op.where
             if op.constant is not None and op.name in _ERRORS:
                 self._mixing.learns(self._args, op.constant.shape[0] if op.constant.shape else 0, True)
                 self._scales.append((self._calls.steps, abs(op.constant.mean) + op.constant.std))
                 self._compares(op.name, op.constant)
-        for _, op in graph.of_loss():
+        for op in graph.of_loss():
             target = op.constant
             if target is not None and op.name in COMPARES and math.isfinite(target.fit):
                 kind = "binary" if op.name.startswith("binary") else "numbers"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from glassgrad.doctor.reading.flow import EACH, Value, flow, frames_of
+from glassgrad.doctor.reading.flow import EACH, Frame, Value, flow, frames_of
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import callee_of, is_name, is_op, method_of, target_text
 from glassgrad.doctor.reading.program import Class, Program, argument, constant, number
 
 _SAME = named("to cuda cpu eval train double float half bfloat16 requires_grad_ apply contiguous share_memory compile")
@@ -15,6 +17,13 @@ _WRAPPERS = named("DataParallel DistributedDataParallel compile FullyShardedData
 _COPIES = named("copy.deepcopy copy.copy deepcopy torch.optim.swa_utils.AveragedModel")
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _PLAIN = frozenset({"Parameter", "Module"})
+_ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 @dataclass(frozen=True)
@@ -123,12 +132,14 @@ def spread(program: Program, values: Iterable[Value]) -> set[Value]:
 def optimizer(program: Program, value: Value | ast.expr) -> Value | None:
     """Return the call that makes an optimizer of the library, if a value can only be this optimizer."""
     one = flow(program).end(value)
-    call = one.node if one is not None else None
-    if not isinstance(call, ast.Call):
-        return None
-    full = program.names.full(call.func)
+    return one if one is not None and makes_optimizer(program, one.node) else None
+
+
+def makes_optimizer(program: Program, call: ast.AST | None) -> bool:
+    """Tell whether a call makes an optimizer of the library."""
+    full = program.names.full(call.func) if isinstance(call, ast.Call) else ""
     known = full.startswith("torch.optim.") and last(full)[:1].isupper()
-    return one if known and "lr_scheduler" not in full and "swa_utils" not in full else None
+    return known and "lr_scheduler" not in full and "swa_utils" not in full
 
 
 def trained_by(program: Program, made: Value) -> list[Value] | None:
@@ -174,14 +185,20 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
         yield from (value for key, value in zip(node.keys, node.values, strict=True) if constant(key) == "params")
     elif isinstance(node, ast.ListComp | ast.GeneratorExp) and len(node.generators) == 1:
         yield node.generators[0].iter
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    elif is_op(node, ast.Add):
         yield from (node.left, node.right)
     elif isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = callee_of(node)
         if name == "filter" and len(node.args) > 1:
             yield node.args[1]
         elif name in {"list", "tuple", "chain", "iter"}:
             yield from node.args
+
+
+def stepped(program: Program, value: Value | ast.expr) -> tuple[Value | None, list[Value]]:
+    """Return the call that makes an optimizer, and what the optimizer trains; nothing where these are unknown."""
+    made = optimizer(program, value)
+    return made, (trained_by(program, made) or []) if made is not None else []
 
 
 # --- numbers ---
@@ -189,9 +206,7 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
 
 def setting(program: Program, value: Value | ast.expr | None, depth: int = 0) -> float | None:
     """Return the number that an expression stands for, including options, configurations and simple arithmetic."""
-    if value is None or depth > 6:
-        return None
-    one = flow(program).end(value)
+    one = flow(program).end(value) if value is not None and depth <= 6 else None
     if one is None:
         return None
     node = one.node
@@ -203,49 +218,31 @@ def setting(program: Program, value: Value | ast.expr | None, depth: int = 0) ->
     if isinstance(node, ast.BinOp):
         left, right = (setting(program, Value(side, one.frame), depth + 1) for side in (node.left, node.right))
         return _computed(node.op, left, right)
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in {"int", "float"}
-        and node.args
-    ):
-        return setting(program, Value(node.args[0], one.frame), depth + 1)
-    return _option(program, one, depth) if isinstance(node, ast.Attribute) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and callee_of(node) in {"int", "float"}:
+        return setting(program, Value(node.args[0], one.frame), depth + 1) if node.args else None
+    return _option(program, node, one.frame, depth) if isinstance(node, ast.Attribute) else None
 
 
 def _computed(operation: ast.operator, left: float | None, right: float | None) -> float | None:
-    if left is None or right is None:
+    if left is None or right is None or (not right and isinstance(operation, ast.Div | ast.FloorDiv)):
         return None
-    if isinstance(operation, ast.Add):
-        return left + right
-    if isinstance(operation, ast.Sub):
-        return left - right
-    if isinstance(operation, ast.Mult):
-        return left * right
-    if isinstance(operation, ast.Div) and right:
-        return left / right
-    if isinstance(operation, ast.FloorDiv) and right:
-        return left // right
-    return None
+    compute = _ARITHMETIC.get(type(operation))
+    return None if compute is None else compute(left, right)
 
 
-def _option(program: Program, one: Value, depth: int) -> float | None:
+def _option(program: Program, node: ast.Attribute, frame: Frame | None, depth: int) -> float | None:
     """Return the default of a command-line option, or of a field of a settings class."""
-    node = one.node
-    if not isinstance(node, ast.Attribute):
-        return None
-    held = flow(program).end(Value(node.value, one.frame))
+    held = flow(program).end(Value(node.value, frame))
     made = held.node if held is not None else None
-    method = made.func.attr if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) else ""
-    if method in {"parse_args", "parse_known_args"}:
+    if method_of(made) in {"parse_args", "parse_known_args"}:
         for call in program.calls_of(".add_argument"):
             names = {str(constant(given)).lstrip("-").replace("-", "_") for given in call.args}
             if node.attr in names or constant(argument(call, "dest")) == node.attr:
                 return setting(program, argument(call, "default"), depth + 1)
         return None
-    owner = flow(program).class_of(held)
-    if owner is None and isinstance(node.value, ast.Name):
-        owner = program.classes.get(node.value.id)
+    owner = flow(program).class_of(held) or program.classes.get(
+        node.value.id if isinstance(node.value, ast.Name) else ""
+    )
     return _field(program, owner, made, node.attr, depth)
 
 
@@ -254,8 +251,7 @@ def _field(program: Program, owner: Class | None, made: ast.expr | None, name: s
     if given is not None:
         return setting(program, given, depth + 1)
     for node in owner.node.body if owner is not None else ():
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-            return setting(program, node.value, depth + 1)
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+        if (isinstance(node, ast.AnnAssign) and is_name(node.target, name)) or target_text(node) == name:
+            assert isinstance(node, ast.Assign | ast.AnnAssign)
             return setting(program, node.value, depth + 1)
     return None

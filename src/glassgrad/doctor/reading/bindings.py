@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
+from glassgrad.doctor.reading.nodes import method_of
 from glassgrad.doctor.reading.program import Bound, Function, Program, Scope
 
 _KEPT = frozenset({"append", "add", "appendleft"})
@@ -114,7 +115,7 @@ def _all_stored(program: Program) -> dict[str, list[tuple[ast.AST, ast.expr]]]:
     for node in program.nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             found[ast.unparse(node.targets[0].value)].append((node, node.value))
-        elif isinstance(node, ast.Call) and len(node.args) == 1 and getattr(node.func, "attr", "") in _KEPT:
+        elif isinstance(node, ast.Call) and len(node.args) == 1 and method_of(node) in _KEPT:
             assert isinstance(node.func, ast.Attribute)
             found[ast.unparse(node.func.value)].append((node, node.args[0]))
     return found

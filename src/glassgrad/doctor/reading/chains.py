@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from glassgrad.doctor.reading.flow import EACH, Value, flow
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import indices, is_name, method_of
 from glassgrad.doctor.reading.program import Program
 
 _KEEPING = named(
@@ -80,7 +81,7 @@ def inner(program: Program, value: Value) -> Iterator[Value]:
         yield Value(node.value, frame, path)
     elif isinstance(node, ast.Call):
         full = program.names.full(node.func)
-        name = last(full) or getattr(node.func, "id", getattr(node.func, "attr", ""))
+        name = last(full) or getattr(node.func, "id", method_of(node))
         if isinstance(node.func, ast.Attribute) and not full and name in _KEEPING:
             yield Value(node.func.value, frame, path)
         elif node.args and name in _WRAPPING and not isinstance(node.func, ast.Attribute if not full else ast.Lambda):
@@ -92,7 +93,7 @@ def inner(program: Program, value: Value) -> Iterator[Value]:
 
 def is_cut(program: Program, node: ast.Subscript) -> bool:
     """Tell whether a subscript takes a stretch or one place, as `x[1:]` or `x[end]` do: these may be what is wrong."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = indices(node)
     if any(isinstance(one, ast.Slice) and (one.lower or one.upper) for one in parts):
         return True
     return any(isinstance(one, ast.BinOp) or _counts(program, one) for one in parts)
@@ -100,7 +101,7 @@ def is_cut(program: Program, node: ast.Subscript) -> bool:
 
 def _counts(program: Program, node: ast.expr) -> bool:
     """Tell whether an index is the variable of a loop over `range`."""
-    bound = program.bound(node) if isinstance(node, ast.Name) else None
+    bound = program.bound(node)
     loop = bound.statement if bound is not None else None
     counted = loop.iter if isinstance(loop, ast.For | ast.comprehension) else None
-    return isinstance(counted, ast.Call) and isinstance(counted.func, ast.Name) and counted.func.id == "range"
+    return isinstance(counted, ast.Call) and is_name(counted.func, "range")

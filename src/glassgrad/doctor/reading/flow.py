@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from glassgrad.doctor.reading.bindings import default_of, is_before, is_container, reaching, stored
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import is_name, method_of
 from glassgrad.doctor.reading.program import (
     FUNCTIONS,
     Bound,
@@ -128,6 +129,15 @@ class Flow:
         found = self.ends(value)
         return found[0] if len(found) == 1 else None
 
+    def origin(self, value: Value | ast.expr) -> ast.expr | None:
+        """Return the only expression that a value can come from, without its frame; None if there are several."""
+        one = self.end(value)
+        return None if one is None else one.node
+
+    def origins(self, value: Value | ast.expr) -> list[ast.expr]:
+        """Return the expressions that a value can come from, without their frames."""
+        return [one.node for one in self.ends(value)]
+
     def before(self, value: Value) -> list[Value] | None:
         """Return the values that an expression gets its value from; None if it makes the value itself."""
         node = value.node
@@ -209,7 +219,7 @@ class Flow:
     # --- attributes ---
 
     def _of_attribute(self, node: ast.Attribute, value: Value) -> list[Value] | None:
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
+        if is_name(node.value, "self"):
             instance = _instance_of(value.frame)
             owner = self.class_of(instance) or self.program.owner(node)
             return self._of_member(owner, node, value, instance)
@@ -283,7 +293,7 @@ class Flow:
 
     def _method(self, function: ast.Attribute, frame: Frame | None) -> Callee | None:
         program = self.program
-        if isinstance(function.value, ast.Name) and function.value.id == "self":
+        if is_name(function.value, "self"):
             instance = _instance_of(frame)
             owner = self.class_of(instance) or program.owner(function)
             method = program.method(owner, function.attr)
@@ -371,7 +381,7 @@ class Flow:
 
     def _through(self, call: ast.Call, value: Value) -> list[Value] | None:
         """Return the values that contain the selected part of a known function's result."""
-        name = last(self.program.names.full(call.func)) or getattr(call.func, "id", getattr(call.func, "attr", ""))
+        name = last(self.program.names.full(call.func)) or getattr(call.func, "id", method_of(call))
         item = self.program.method(self.class_of(Value(call)), "__getitem__")
         if item is not None and isinstance(value.path[0], int):
             frame = Frame(item, call, value.frame, Value(call, value.frame))

@@ -10,6 +10,7 @@ from glassgrad.doctor.reading.actors import modules
 from glassgrad.doctor.reading.bindings import is_container
 from glassgrad.doctor.reading.flow import EACH, Value, flow, frames_of
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import arguments, is_name, set_by
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, constant
 from glassgrad.doctor.reading.values import LOSSES
 
@@ -140,7 +141,7 @@ class _Walk:
     def _call(self, call: ast.Call, value: Value) -> Reach:
         program = self._program
         full = program.names.full(call.func)
-        given = [*call.args, *(one.value for one in call.keywords)]
+        given = arguments(call)
         if full.startswith("torch."):
             return self._library(call, last(full), value)
         if full.startswith(("numpy.", "math.", "random.")):
@@ -160,7 +161,7 @@ class _Walk:
         return inner if name in _BUILTINS else inner.and_(_UNKNOWN)
 
     def _library(self, call: ast.Call, name: str, value: Value) -> Reach:
-        given = [*call.args, *(one.value for one in call.keywords)]
+        given = arguments(call)
         if name == "Parameter" or constant(argument(call, "requires_grad")) is True:
             return Reach(frozenset({value}))
         if name in _MAKING | _DRAWN and self._is_switched_on(call):
@@ -178,7 +179,7 @@ class _Walk:
         """Tell whether a later statement sets `requires_grad` of a new tensor."""
         program = self._program
         statement = program.statement(call) if call in program.parents else None
-        targets = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
+        targets = set_by(statement)
         for node in program.nodes if targets else ():
             named_so = isinstance(node, ast.Attribute) and node.attr in {"requires_grad", "requires_grad_"}
             if named_so and isinstance(node, ast.Attribute) and ast.unparse(node.value) in targets:
@@ -216,7 +217,7 @@ def _inner(node: ast.expr) -> list[ast.expr] | None:
 
 
 def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
+    return is_name(node, "self")
 
 
 def switched_off(program: Program, node: ast.AST) -> ast.expr | None:

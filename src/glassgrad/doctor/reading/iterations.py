@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from glassgrad.doctor.reading.actors import makes_optimizer
 from glassgrad.doctor.reading.flow import Frame, Value, flow
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import arguments, has_attribute, ident, of_self
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, constant
-from glassgrad.doctor.reading.values import layer
 
 _OPTIMIZER = re.compile(r"opt|adam|sgd", re.IGNORECASE)
 _SCHEDULE = re.compile(r"sched|warmup|lr_|plateau", re.IGNORECASE)
@@ -215,7 +216,7 @@ class Reader:
     def _function(self, call: ast.Call) -> Function | None:
         """Return the function of the script that a compiled function calls."""
         program = self._program
-        bound = program.bound(call.func) if isinstance(call.func, ast.Name) else None
+        bound = program.bound(call.func)
         held = bound.value if bound is not None and bound.item is None else None
         if isinstance(held, ast.Call) and last(program.names.full(held.func)) in {"compile", "partial", "jit"}:
             first = held.args[0] if held.args else None
@@ -234,7 +235,7 @@ class Reader:
             return self._method(call, call.func)
         called = call.func.id if isinstance(call.func, ast.Name) else ""
         unknown = not full.startswith(("torch.", "numpy.", "math.")) and called not in _BUILDS
-        if unknown and any(self._is_optimizer(one) for one in _given(call)):
+        if unknown and any(self._is_optimizer(one) for one in arguments(call)):
             return "opaque", ""
         return "", ""
 
@@ -253,7 +254,7 @@ class Reader:
             return ("eval" if constant(given) is False else "train"), receiver
         if name == "step":
             return self._step(call, function.value), receiver
-        if any(self._is_optimizer(one) for one in _given(call)):
+        if any(self._is_optimizer(one) for one in arguments(call)):
             return "opaque", receiver
         return "", ""
 
@@ -270,78 +271,67 @@ class Reader:
 
 def _busy(program: Program) -> set[str]:
     """Return the names of the functions with events in them, or in functions that they call; others are passed over."""
-    used = {function: {_name(one) for one in ast.walk(function)} for function in _functions(program)}
+    used = {one: set(map(ident, ast.walk(one))) - {""} for one in program.nodes if isinstance(one, FUNCTIONS)}
     found = {function.name for function, names in used.items() if any(map(_EVENTFUL.search, names))}
     while more := {one.name for one, names in used.items() if one.name not in found and names & found}:
         found |= more
     return found
 
 
-def _functions(program: Program) -> list[Function]:
-    return [node for node in program.nodes if isinstance(node, FUNCTIONS)]
+def setting_of(program: Program, event: Event) -> list[ast.stmt]:
+    """Return the statement that sets the variable at which a backward pass begins; nothing for other values."""
+    bound = program.bound(event.value.node)
+    return [bound.statement] if bound is not None and isinstance(bound.statement, ast.stmt) else []
 
 
-def _name(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(one.value for one in call.keywords)]
-
-
-def made(program: Program, node: ast.expr) -> ast.Call | None:
+def made(program: Program, node: ast.expr | None) -> ast.Call | None:
     """Return the call that makes what a name or an attribute of `self` holds."""
     if isinstance(node, ast.Call):
         return node
     if isinstance(node, ast.Name):
         held = program.value_of(node)
-        return held if isinstance(held, ast.Call) else made(program, held) if isinstance(held, ast.Attribute) else None
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        return None if isinstance(held, ast.Name) else made(program, held)
+    if of_self(node):
         calls = [one.value for one in program.attribute(program.owner(node), node.attr)]
         known = [one for one in calls if isinstance(one, ast.Call)]
         return known[-1] if known else None
     return None
 
 
-def is_optimizer(program: Program, node: ast.expr) -> bool:
+def is_optimizer(program: Program, node: ast.expr | None) -> bool:
     """Tell whether an expression is an optimizer: made by the library, or called so."""
-    if not isinstance(node, ast.Name | ast.Attribute):
-        return False
-    call = made(program, node)
-    full = program.names.full(call.func) if call is not None else ""
-    if full.startswith("torch."):
-        return full.startswith("torch.optim.") and "lr_scheduler" not in full and "swa_utils" not in full
-    name = node.id if isinstance(node, ast.Name) else node.attr
+    call, name = _named(program, node)
+    if call is not None and program.names.full(call.func).startswith("torch."):
+        return makes_optimizer(program, call)
     return bool(_OPTIMIZER.search(name)) and not _SCHEDULE.search(name)
+
+
+def _named(program: Program, node: ast.expr | None) -> tuple[ast.Call | None, str]:
+    """Return the call that makes what a variable or an attribute holds, and its name; nothing for other expressions."""
+    return (made(program, node), ident(node)) if isinstance(node, ast.Name | ast.Attribute) else (None, "")
 
 
 def is_schedule(program: Program, node: ast.expr) -> bool:
     """Tell whether an expression is a schedule of the rate: made by the library, or called so."""
-    if not isinstance(node, ast.Name | ast.Attribute):
-        return False
-    call = made(program, node)
+    call, name = _named(program, node)
     full = program.names.full(call.func) if call is not None else ""
-    if full.startswith("torch."):
-        return "lr_scheduler." in full
-    return bool(_SCHEDULE.search(node.id if isinstance(node, ast.Name) else node.attr))
-
-
-def calls_model(program: Program, iteration: ast.AST) -> list[ast.Call]:
-    """Return the calls of modules of the script in a part of it."""
-    calls = [one for one in ast.walk(iteration) if isinstance(one, ast.Call)]
-    return [one for one in calls if isinstance(one.func, ast.Name) and layer(program, one.func) is not None]
+    return "lr_scheduler." in full if full.startswith("torch.") else bool(_SCHEDULE.search(name))
 
 
 @functools.lru_cache(maxsize=2)
 def iterations(program: Program) -> tuple[Iteration, ...]:
     """Return the iterations of a program, in the order of the source; none if it computes and zeroes no gradients."""
-    trains = any(isinstance(one, ast.Attribute) and one.attr in {"backward", "zero_grad"} for one in program.nodes)
-    return tuple(Reader(program).iterations()) if trains else ()
+    return tuple(Reader(program).iterations()) if has_attribute(program.tree, "backward", "zero_grad") else ()
 
 
 def trainings(program: Program) -> list[Iteration]:
     """Return the iterations with a backward pass that is outside of inner loops."""
     return [one for one in iterations(program) if one.is_innermost]
+
+
+def trains(program: Program, loop: ast.AST) -> bool:
+    """Tell whether a loop computes gradients and takes steps with them."""
+    return any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
 
 
 def rounds(program: Program) -> list[Iteration]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from glassgrad import errors
+from glassgrad.doctor.reading.nodes import method_of
 from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import SEVERITIES, Node, Rule, Spot, name_of, words
 from glassgrad.doctor.reading.silences import Silence, silences
@@ -164,7 +165,7 @@ def _remark(title: str, script: Script, seen: Spot) -> Remark:
 def _is_other(node: Node, place: Node) -> bool:
     """Tell whether a part of a fault stands elsewhere, and is more than the pass or the loop in which a run sees it."""
     call = node.value if isinstance(node, ast.Expr) else node
-    event = isinstance(call, ast.Call) and getattr(call.func, "attr", "") in _EVENTS
+    event = method_of(call) in _EVENTS
     return node.lineno != place.lineno and not event and not isinstance(node, ast.For | ast.While | ast.FunctionDef)
 
 

@@ -7,6 +7,7 @@ import re
 
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import ident, method_of
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 
 _PAD = re.compile(r"(^|_)(pad|padding)(_|$|\d|idx|id)|^<pad>$|pad_token|padding_idx", re.IGNORECASE)
@@ -57,7 +58,7 @@ def _compared(program: Program, node: ast.Compare, one: Value, depth: int) -> st
         if inner and number(right) in {0, 1}:
             same = (number(right) == 1) is equal
             return inner if same else _TURNED[inner]
-        if is_padding(program, right, one):
+        if is_padding(right):
             return "drop" if equal else "keep"
         return ""
     if _is_places(program, left, one) and re.search(r"len", ast.unparse(right)):
@@ -70,43 +71,36 @@ def _is_places(program: Program, node: ast.expr, one: Value) -> bool:
     return bool(found) and all("arange" in ast.unparse(end.node) for end in found)
 
 
-def is_padding(program: Program, node: ast.expr, one: Value | None = None) -> bool:
+def is_padding(node: ast.expr) -> bool:
     """Tell by its name whether an expression is the index of padding."""
-    text = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    if isinstance(node, ast.Subscript):
-        text = str(constant(node.slice))
+    text = str(constant(node.slice)) if isinstance(node, ast.Subscript) else ident(node)
     return bool(text) and bool(_PAD.search(text))
 
 
 def _call(program: Program, node: ast.Call, one: Value, depth: int) -> str:
     full = program.names.full(node.func)
-    name = last(full) or getattr(node.func, "attr", "")
-    method = isinstance(node.func, ast.Attribute) and not full
-    inner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[0] if node.args else None
+    name, inner = last(full) or method_of(node), program.operand(node)
     if inner is None:
         return ""
     if name in {"triu", "tril", "triu_", "tril_"}:
-        return _triangle(program, node, name.rstrip("_"), 0 if method else 1)
+        return _triangle(node, inner, name.rstrip("_"), 1 if full or not method_of(node) else 0)
     if name == "logical_not":
         return _TURNED.get(polarity(program, Value(inner, one.frame), depth + 1), "")
-    if name in {"eq", "ne"} and node.args and is_padding(program, node.args[-1], one):
+    if name in {"eq", "ne"} and node.args and is_padding(node.args[-1]):
         return "drop" if name == "eq" else "keep"
     if name in _SAME | {"tensor", "as_tensor", "from_numpy", "logical_and"}:
         return polarity(program, Value(inner, one.frame), depth + 1)
     return ""
 
 
-def _triangle(program: Program, node: ast.Call, name: str, place: int) -> str:
+def _triangle(node: ast.Call, inner: ast.expr, name: str, place: int) -> str:
     """Return the polarity of a triangle of ones: the future is above the diagonal, the past and the present below."""
     given = argument(node, "diagonal", place) or argument(node, "k", place)
     diagonal = 0.0 if given is None else number(given)
-    inner = node.func.value if place == 0 and isinstance(node.func, ast.Attribute) else node.args[0]
     ones = re.search(r"ones|full\(.*True", ast.unparse(inner)) and not re.search(r"inf|-1e|min", ast.unparse(inner))
-    if diagonal is None or not ones:
+    if not ones:
         return ""
-    if name == "triu":
-        return "drop" if diagonal == 1 else ""
-    return "keep" if diagonal == 0 else ""
+    return {("triu", 1.0): "drop", ("tril", 0.0): "keep"}.get((name, diagonal), "") if diagonal is not None else ""
 
 
 def kind(program: Program, value: Value | ast.expr) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from glassgrad.doctor.reading.names import Names, last
+from glassgrad.doctor.reading.nodes import Kind, ident, method_of, of_self
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
@@ -92,6 +93,25 @@ class Program:
             yield outer
             node = outer
 
+    def every(self, kind: type[Kind]) -> list[Kind]:
+        """Return the nodes of a kind in the order of the source."""
+        return [one for one in self.nodes if isinstance(one, kind)]
+
+    def nearest(self, node: ast.AST, kind: type[Kind]) -> Kind | None:
+        """Return the innermost node of a kind around a node."""
+        return next((one for one in self.outward(node) if isinstance(one, kind)), None)
+
+    def around(self, node: ast.AST) -> Function | ast.Module:
+        """Return the function around a node, or the script."""
+        return self.function(node) or self.tree
+
+    def heads(self, node: ast.AST) -> list[ast.expr]:
+        """Return what opens the `with` blocks around a node, and the decorators of its function."""
+        blocks = [one for one in self.outward(node) if isinstance(one, ast.With)]
+        function = self.function(node)
+        marks = function.decorator_list if function is not None else []
+        return [*(item.context_expr for one in blocks for item in one.items), *marks]
+
     def scope(self, node: ast.AST) -> Scope:
         """Return the function, class or module whose names a node sees first."""
         return next((one for one in self.outward(node) if isinstance(one, _SCOPES)), self.tree)
@@ -102,7 +122,7 @@ class Program:
 
     def owner(self, node: ast.AST) -> Class | None:
         """Return the class around a node."""
-        around = next((one for one in self.outward(node) if isinstance(one, ast.ClassDef)), None)
+        around = self.nearest(node, ast.ClassDef)
         return None if around is None else self.classes.get(around.name)
 
     def statement(self, node: ast.AST) -> ast.stmt:
@@ -125,7 +145,7 @@ class Program:
 
     def _class(self, node: ast.ClassDef) -> Class:
         methods = {one.name: one for one in node.body if isinstance(one, FUNCTIONS)}
-        bases = tuple(self.names.full(one) or getattr(one, "id", getattr(one, "attr", "")) for one in node.bases)
+        bases = tuple(self.names.full(one) or ident(one) for one in node.bases)
         return Class(node, bases, methods)
 
     def _is_module(self, one: Class, depth: int) -> bool:
@@ -141,6 +161,10 @@ class Program:
     def modules(self) -> list[Class]:
         """Return the classes of the script that are modules."""
         return [one for one in self.classes.values() if one.is_module]
+
+    def forwards(self) -> list[tuple[Class, Function]]:
+        """Return the classes of the script that are modules and have a `forward`, each with it."""
+        return [(one, one.methods["forward"]) for one in self.modules() if "forward" in one.methods]
 
     def method(self, owner: Class | None, name: str, depth: int = 0) -> Function | None:
         """Return a method of a class or of its bases in the script."""
@@ -176,9 +200,7 @@ class Program:
             self._bind_target(node.target, None, node)
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
             self._bind_target(node.optional_vars, node.context_expr, node.optional_vars)
-        elif (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer"
-        ):
+        elif isinstance(node, ast.Call) and method_of(node) == "register_buffer":
             self._bind_buffer(node)
 
     def _bind_buffer(self, call: ast.Call) -> None:
@@ -197,7 +219,7 @@ class Program:
                 self._bind_target(one, parts[at] if paired else value, statement, path if paired else (*path, at))
         elif isinstance(target, ast.Name):
             self._bound[self.scope(target), target.id].append(_bound(value, statement, path))
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+        elif of_self(target):
             owner = self.owner(target)
             if owner is not None:
                 owner.attributes[target.attr].append(_bound(value, statement, path))
@@ -206,13 +228,20 @@ class Program:
         """Return what is bound to a name in a scope, in the order of the source."""
         return self._bound.get((scope, name), [])
 
-    def value_of(self, name: ast.Name) -> ast.expr | None:
+    def value_of(self, name: ast.AST | None) -> ast.expr | None:
         """Return the expression that a name stands for; None if that is unknown, or only a part of one."""
         bound = self.bound(name)
         return bound.value if bound is not None and bound.item is None else None
 
-    def bound(self, name: ast.Name) -> Bound | None:
-        """Return the binding of a name that is the last before its use, or the argument that a parameter gets."""
+    def source_of(self, name: ast.AST | None) -> ast.expr | None:
+        """Return the expression that a name gets its value from: all of it, or a part."""
+        bound = self.bound(name)
+        return None if bound is None else bound.value
+
+    def bound(self, name: ast.AST | None) -> Bound | None:
+        """Return the last binding of a name before its use, or the argument of a parameter; None for no name."""
+        if not isinstance(name, ast.Name):
+            return None
         scope: Scope = self.scope(name)
         line = self.statement(name).lineno
         while True:
@@ -249,6 +278,20 @@ class Program:
     def calls_of(self, name: str) -> list[ast.Call]:
         """Return the calls of a function by its name, or of a method by its name after a dot."""
         return self._calls_of.get(name, [])
+
+    def called(self, call: ast.AST | None) -> str:
+        """Return the last name of what is called: "mean" for `torch.mean(x)` and for `x.mean()`; empty for no call."""
+        return (last(self.names.full(call.func)) or ident(call.func)) if isinstance(call, ast.Call) else ""
+
+    def operand(self, call: ast.Call) -> ast.expr | None:
+        """Return the object of a method, or the first argument of a function."""
+        if isinstance(call.func, ast.Attribute) and not self.names.full(call.func):
+            return call.func.value
+        return call.args[0] if call.args else None
+
+    def uses(self, function: Function) -> list[ast.Call]:
+        """Return the calls of a function by its name, and of methods of its name."""
+        return [*self.calls_of(function.name), *self.calls_of(f".{function.name}")]
 
 
 def _bound(value: ast.expr | None, statement: ast.AST, path: tuple[int, ...]) -> Bound:

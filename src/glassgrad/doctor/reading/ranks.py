@@ -6,6 +6,7 @@ import ast
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import indices, is_op, method_of
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
 from glassgrad.doctor.reading.values import layer
 
@@ -69,7 +70,7 @@ def _indexed(program: Program, node: ast.Subscript, depth: int) -> int | None:
     axes = rank(program, node.value, depth + 1)
     if axes is None:
         return None
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = indices(node)
     for part in parts:
         if isinstance(part, ast.Slice):
             continue
@@ -168,7 +169,7 @@ def is_column(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
         return is_column(program, node.left, depth + 1)
     if not isinstance(node, ast.Call):
         return False
-    if getattr(node.func, "attr", "") == "gather" and len(node.args) > 1:
+    if method_of(node) == "gather" and len(node.args) > 1:
         return _is_raised(node.args[1])
     full = program.names.full(node.func)
     if isinstance(node.func, ast.Attribute) and not full and node.func.attr in _EACH:
@@ -217,7 +218,7 @@ def shape(program: Program, node: ast.expr | None, depth: int = 0) -> tuple[int,
 
 def _made_shape(program: Program, call: ast.Call, depth: int) -> tuple[int, ...] | None:
     full = program.names.full(call.func)
-    name = last(full) if full.startswith(_LIBRARIES) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    name = last(full) if full.startswith(_LIBRARIES) else method_of(call)
     if name in {"randn", "rand", "zeros", "ones", "empty", "randint", "normal", "uniform"}:
         given = argument(call, "size") or next((one for one in call.args if isinstance(one, ast.Tuple)), None)
         parts = (
@@ -243,11 +244,7 @@ def _made_shape(program: Program, call: ast.Call, depth: int) -> tuple[int, ...]
 def _is_best(node: ast.Subscript) -> bool:
     """Tell whether an expression is `x.max(1)[0]`, which has one number for each example."""
     call = node.value
-    best = (
-        isinstance(call, ast.Call)
-        and getattr(call.func, "attr", "") in {"max", "min"}
-        and not is_given(call, "keepdim", 1)
-    )
+    best = isinstance(call, ast.Call) and method_of(call) in {"max", "min"} and not is_given(call, "keepdim", 1)
     return (
         best
         and isinstance(call, ast.Call)
@@ -297,7 +294,7 @@ def has_row(program: Program, node: ast.expr) -> bool:
     if rank(program, node) == 1 and not _is_single(program, node):
         return True
     for one in flow(program).ends(node):
-        if isinstance(one.node, ast.BinOp) and isinstance(one.node.op, ast.Add | ast.Sub | ast.Mult):
+        if is_op(one.node, ast.Add | ast.Sub | ast.Mult):
             sides = [
                 0 if _is_single(program, side) else rank(program, side) for side in (one.node.left, one.node.right)
             ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from glassgrad.doctor.reading.actors import modules, setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import has_attribute, names_in, of_self, within
 from glassgrad.doctor.reading.program import DEEPEST, FUNCTIONS, Bound, Class, Program, argument
 
 LOSSES = {
@@ -97,9 +98,9 @@ class Loss:
     target: ast.expr | None
 
 
-def library_name(program: Program, call: ast.Call) -> str:
+def library_name(program: Program, call: ast.AST | None) -> str:
     """Return the last part of the full name of a called function or class of the library; empty for others."""
-    full = program.names.full(call.func)
+    full = program.names.full(call.func) if isinstance(call, ast.Call) else ""
     return last(full) if full.startswith("torch.") else ""
 
 
@@ -109,6 +110,17 @@ def layer(program: Program, node: ast.expr | None, depth: int = 0) -> Layer | No
     if found is None and depth == 0 and isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
         return _followed(program, node)
     return found
+
+
+def library_layer(program: Program, node: ast.expr | None) -> Layer | None:
+    """Return the module that an expression stands for, if the library has its class."""
+    found = layer(program, node)
+    return None if found is None or found.owner is not None else found
+
+
+def axis_of(program: Program, call: ast.Call) -> ast.expr | None:
+    """Return the axis that a reduction gets: `dim`, or the first argument beside the operand."""
+    return argument(call, "dim", 1 if program.names.full(call.func) else 0)
 
 
 def _followed(program: Program, node: ast.expr) -> Layer | None:
@@ -125,28 +137,18 @@ def _layer(program: Program, node: ast.expr | None, depth: int) -> Layer | None:
     if isinstance(node, ast.Call):
         return _made(program, node, depth)
     if isinstance(node, ast.Name):
-        return _held(program, program.bound(node), depth)
+        return _layer(program, program.value_of(node), depth + 1)
     if isinstance(node, ast.Attribute):
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
+        if of_self(node):
             owner = program.owner(node)
         else:
             around = _layer(program, node.value, depth + 1)
             owner = None if around is None else around.owner
         if program.method(owner, node.attr) is not None:
             return None  # a method hides an attribute of its name
-        found = [one for one in program.attribute(owner, node.attr) if constantless(one)]
-        return _held(program, found[-1], depth) if found else None
+        bounds = [one for one in program.attribute(owner, node.attr) if not isinstance(one.value, ast.Constant)]
+        return _layer(program, bounds[-1].value, depth + 1) if bounds and bounds[-1].item is None else None
     return None
-
-
-def constantless(bound: Bound) -> bool:
-    """Tell whether a binding is more than a placeholder such as None."""
-    return not isinstance(bound.value, ast.Constant)
-
-
-def _held(program: Program, bound: Bound | None, depth: int) -> Layer | None:
-    known = bound is not None and bound.item is None
-    return _layer(program, bound.value, depth + 1) if known and bound is not None else None
 
 
 def _made(program: Program, call: ast.Call, depth: int) -> Layer | None:
@@ -171,7 +173,7 @@ def has_weights(program: Program, call: ast.Call) -> bool:
         return any(isinstance(one, ast.Call) and has_weights(program, one) for one in call.args)
     if found.owner is None:
         return found.name in WITH_WEIGHTS
-    inner = (node for node in ast.walk(found.owner.node) if isinstance(node, ast.Call) and node is not call)
+    inner = (one for one in within(found.owner.node, ast.Call) if one is not call)
     return any(library_name(program, one) in WITH_WEIGHTS | {"Parameter"} for one in inner)
 
 
@@ -186,9 +188,8 @@ def kinds(program: Program, found: Layer, depth: int = 0) -> set[str] | None:
     """Return the classes of the library that a module consists of; None if some of them are not known."""
     if found.owner is None and found.name != "Sequential":
         return {found.name}
-    calls = _calls_in(found.owner) if found.owner is not None else [*_calls_of(found.call)]
     names: set[str] = set()
-    for call in calls:
+    for call in within(found.owner.node if found.owner is not None else found.call, ast.Call):
         part = _made(program, call, DEEPEST) if call is not found.call else None
         if part is None or depth > DEEPEST:
             continue
@@ -202,21 +203,13 @@ def kinds(program: Program, found: Layer, depth: int = 0) -> set[str] | None:
     return None if starred else names
 
 
-def _calls_in(owner: Class) -> list[ast.Call]:
-    return [node for node in ast.walk(owner.node) if isinstance(node, ast.Call)]
-
-
-def _calls_of(call: ast.Call) -> Iterator[ast.Call]:
-    for node in ast.walk(call):
-        if isinstance(node, ast.Call):
-            yield node
-
-
 # --- the op that made a value ---
 
 
-def op(program: Program, call: ast.Call) -> tuple[str, ast.expr | None]:
-    """Return the name of the op that a call computes and its first operand; an empty name for other calls."""
+def op(program: Program, call: ast.AST | None) -> tuple[str, ast.expr | None]:
+    """Return the name of the op that a call computes and its first operand; an empty name for other nodes."""
+    if not isinstance(call, ast.Call):
+        return "", None
     full = program.names.full(call.func)
     name = last(full)
     if full.startswith(("torch.nn.functional.", "torch.special.")) or (full == f"torch.{name}" and name[:1].islower()):
@@ -247,12 +240,10 @@ def _end(program: Program, node: ast.expr | None, depth: int) -> End | None:
         return _end_of_call(program, node, depth)
     if isinstance(node, ast.Attribute) and node.attr == "data":
         return End("data", node)
-    if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        if bound is not None and bound.item is not None:
-            return _end_of_part(program, bound, depth + 1)
-        return end(program, bound.value, depth + 1) if bound is not None else None
-    return None
+    bound = program.bound(node)
+    if bound is not None and bound.item is not None:
+        return _end_of_part(program, bound, depth + 1)
+    return end(program, bound.value, depth + 1) if bound is not None else None
 
 
 def _end_of_part(program: Program, bound: Bound, depth: int) -> End | None:
@@ -295,8 +286,7 @@ def end_of_layer(program: Program, found: Layer, depth: int = 0) -> End | None:
 
 def _final_of(program: Program, listed: ast.expr) -> Layer | None:
     """Return the last layer of a list display that nothing extends."""
-    held = flow(program).end(listed)
-    written = held.node if held is not None else None
+    written = flow(program).origin(listed)
     name = listed.id if isinstance(listed, ast.Name) else ""
     grows = any(ast.unparse(call.func) in {f"{name}.append", f"{name}.extend"} for call in program.calls)
     return layer(program, written.elts[-1]) if isinstance(written, ast.List) and written.elts and not grows else None
@@ -312,20 +302,21 @@ def _end_of_forward(program: Program, owner: Class, depth: int) -> End | None:
 
 def returns(program: Program, function: ast.AST) -> Iterator[ast.Return]:
     """Yield the return statements of a function, without those of functions in it."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Return) and node.value is not None and program.function(node) is function:
+    for node in within(function, ast.Return):
+        if node.value is not None and program.function(node) is function:
             yield node
 
 
 # --- losses ---
 
 
-def loss(program: Program, call: ast.Call) -> Loss | None:
+def loss(program: Program, call: ast.AST | None) -> Loss | None:
     """Return the loss that a call computes; None if it computes none of the library's."""
+    if not isinstance(call, ast.Call):
+        return None
     name = library_name(program, call)
     if name not in _FUNCTIONS:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute | ast.Call) else None
-        name = LOSSES.get(held.name, "") if held is not None and held.owner is None else ""
+        name = LOSSES.get(held.name, "") if (held := library_layer(program, call.func)) is not None else ""
     given = argument(call, "input", 0)
     return Loss(name, call, given, argument(call, "target", 1)) if name and given is not None else None
 
@@ -345,8 +336,8 @@ def inside(program: Program, node: ast.AST, name: str) -> bool:
 def optimizes(program: Program, call: ast.Call) -> bool:
     """Tell whether a call makes an optimizer, or calls a function of the script that makes one."""
     function = program.functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
-    within = [one for one in ast.walk(function) if isinstance(one, ast.Call)] if function is not None else []
-    return any(program.names.full(one.func).startswith("torch.optim.") for one in (call, *within))
+    calls = [call, *within(function, ast.Call)]
+    return any(program.names.full(one.func).startswith("torch.optim.") for one in calls)
 
 
 def repeats(program: Program, call: ast.Call) -> bool:
@@ -355,15 +346,8 @@ def repeats(program: Program, call: ast.Call) -> bool:
         targets: list[ast.expr] = []
         if isinstance(one, ast.ListComp | ast.GeneratorExp):
             targets = [part.target for part in one.generators]
-        elif isinstance(one, ast.For):
-            trains = any(isinstance(part, ast.Attribute) and part.attr == "backward" for part in ast.walk(one))
-            targets = [] if trains else [one.target]
+        elif isinstance(one, ast.For) and not has_attribute(one, "backward"):
+            targets = [one.target]
         if targets:
-            names = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-            return not any(mentions(call, name) for name in names)
+            return not names_in(*targets) & names_in(call)
     return False
-
-
-def mentions(node: ast.AST, name: str) -> bool:
-    """Tell whether an expression uses a variable."""
-    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))

@@ -101,7 +101,7 @@ BUMPS = words("gradients-zigzag loss-spikes")
 
 def _has_halved(run: Run) -> bool:
     """Tell whether the loss ends at half of what it began with, or below."""
-    known = run.losses[np.isfinite(run.losses[:, 1]), 1] if len(run.losses) else run.losses
+    known = run.curve[:, 1]
     part = max(len(known) // 10, 1)
     return len(known) >= 20 and 0 <= float(np.median(known[-part:])) < 0.5 * float(np.median(known[:part]))
 

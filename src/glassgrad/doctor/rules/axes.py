@@ -9,7 +9,7 @@ from operator import mul
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import Graph, Op, Shape
 from glassgrad.doctor.library import words
-from glassgrad.doctor.rules.rule import Seen, error, listed, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
 _RESHAPES = words("reshape view unflatten")
@@ -18,10 +18,6 @@ _SAME = words("dropout contiguous clone astype to float type")
 _SELECTS = words("getitem select pick index_select slice")
 _ATTENDS = words("softmax attention scaled_dot_product_attention")
 _MIXES = words("softmax lstm gru rnn rnn_tanh rnn_relu attention scaled_dot_product_attention")
-
-
-def _line(op: Op) -> str:
-    return f"{op.name} at {op.where}" if op.where else op.name
 
 
 def scrambles(before: Shape, after: Shape) -> bool:
@@ -61,15 +57,15 @@ def _joins_parts(before: list[int], after: list[int]) -> bool:
 )
 def _mixed(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         before = op.shapes[0] if op.shapes else None
         if op.name not in _RESHAPES or before is None or len(before) < 2 or not scrambles(before, op.shape):
             continue
-        maker = graph.made_by(op.parents[0]) if graph is not None and op.parents else None
+        maker = graph.maker(op)
         if maker is not None and maker.name in _SHIFTS:
             continue  # a shift by padding and cutting anew, as for relative positions
         what = (
-            f"{_line(op)} cuts {list(before)} into {list(op.shape)}, which takes numbers of several places together: "
+            f"{op} cuts {list(before)} into {list(op.shape)}, which takes numbers of several places together: "
             "it does not exchange axes"
         )
         yield Seen(what, op.where)
@@ -83,15 +79,13 @@ def _mixed(run: Run) -> Iterator[Seen]:
 )
 def _wrong_axis(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    if graph is None:
-        return
     for op in graph.ops:
         for weights, summed in _summed(graph, op):
             if weights.axis is None or summed == weights.axis or weights.shape[weights.axis] == 1:
                 continue
             what = (
-                f"{_line(weights)} makes weights that add up to 1 along axis {weights.axis} of "
-                f"{list(weights.shape)}, and {_line(op)} sums along axis {summed}"
+                f"{weights} makes weights that add up to 1 along axis {weights.axis} of "
+                f"{list(weights.shape)}, and {op} sums along axis {summed}"
             )
             yield Seen(what, weights.where or op.where, float(weights.axis))
             return
@@ -104,16 +98,16 @@ def _wrong_axis(run: Run) -> Iterator[Seen]:
 )
 def _of_maps(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         if not op.name.endswith("softmax") or op.axis is None or op.axis < 2 or len(op.shape) < 3 or not op.parents:
             continue
-        maker = graph.made_by(op.parents[0]) if graph is not None else None
+        maker = graph.made_by(op.parents[0])
         if maker is not None and maker.name == "add":
-            made = [graph.made_by(parent) for parent in maker.parents] if graph is not None else []
+            made = [graph.made_by(parent) for parent in maker.parents]
             maker = next((one for one in made if one is not None and one.name.startswith("conv")), None)
         if maker is not None and maker.name.startswith("conv") and maker.shape == op.shape and op.shape[1] > 1:
             what = (
-                f"{_line(op)} goes along axis {op.axis} of the map {list(op.shape)} that a convolution made, whose "
+                f"{op} goes along axis {op.axis} of the map {list(op.shape)} that a convolution made, whose "
                 "classes are its channels, axis 1"
             )
             yield Seen(what, op.where, float(op.axis))
@@ -155,7 +149,7 @@ def _inverted(run: Run) -> Iterator[Seen]:
         where = source_lines.masking(run.parts.files) or run.calls.line("forward")
         what = (
             f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it far "
-            f"more than on the words before it: the mask{_at(where)} leaves out what it should keep"
+            f"more than on the words before it: the mask{at_(where)} leaves out what it should keep"
         )
         yield Seen(what, where)
 
@@ -163,7 +157,7 @@ def _inverted(run: Run) -> Iterator[Seen]:
 def _read_behind(run: Run) -> str:
     """Return the line that takes the last state of a recurrent layer in a script that masks nothing; else empty."""
     recurrent = words("lstm gru rnn rnn_tanh rnn_relu")
-    ops = run.graph.ops if run.graph is not None else ()
+    ops = run.graph.ops
     if source_lines.masking(run.parts.files) or any(op.name in _ATTENDS for op in ops):
         return ""
     layers = [at for at, op in enumerate(ops) if op.name in recurrent]
@@ -196,12 +190,12 @@ def _padding(run: Run) -> Iterator[Seen]:
     found = run.parts.padding
     if found is None or found.inverted:
         return
-    if found.by_index and not (run.graph is not None and any(op.name in _MIXES for op in run.graph.ops)):
+    if found.by_index and not (any(op.name in _MIXES for op in run.graph.ops)):
         return  # the embedding of the filler is 0
     if found.counted:
         where = run.calls.line("loss")
         what = (
-            f"the sequences end in the filler {found.filler}, and the loss{_at(where)} counts it among its targets: "
+            f"the sequences end in the filler {found.filler}, and the loss{at_(where)} counts it among its targets: "
             "what is learnt is to fill"
         )
         yield Seen(what, where, remedy=f"F.cross_entropy(..., ignore_index={found.filler})")
@@ -209,13 +203,13 @@ def _padding(run: Run) -> Iterator[Seen]:
     where = run.calls.line("forward")
     what = (
         f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it: the "
-        f"call of the model{_at(where)} masks no padding"
+        f"call of the model{at_(where)} masks no padding"
     )
     away = _reduced(run.graph)
     if away is not None:
-        what += f"; {_line(away)} takes all positions"
+        what += f"; {away} takes all positions"
         where = away.where or where
-    mixes = {op.name for op in run.graph.ops if op.name in _MIXES} if run.graph is not None else set()
+    mixes = {op.name for op in run.graph.ops if op.name in _MIXES}
     alone = found.by_index and mixes and not mixes & _ATTENDS
     yield Seen(what, where, severity="info" if alone else "")  # a recurrent layer learns to pass the filler by
 
@@ -229,17 +223,17 @@ def _seen(run: Run) -> Iterator[Seen]:
     if run.parts.leaks:
         where = run.calls.line("forward")
         what = (
-            f"the targets are the next tokens of the inputs, and the outputs of the model{_at(where)} at the first "
+            f"the targets are the next tokens of the inputs, and the outputs of the model{at_(where)} at the first "
             "positions change with the tokens at the last: it sees what it is to predict"
         )
         attends = _attending(run.graph)
-        what += f"; {_line(attends)} makes the weights of the positions" if attends is not None else ""
+        what += f"; {attends} makes the weights of the positions" if attends is not None else ""
         yield Seen(what, (attends.where if attends is not None else "") or where)
 
 
-def _reduced(graph: Graph | None) -> Op | None:
+def _reduced(graph: Graph) -> Op | None:
     """Return the first op that makes one vector of all positions of a sequence."""
-    for op in graph.ops if graph is not None else ():
+    for op in graph.ops:
         before = op.shapes[0] if op.shapes else None
         reduces = op.name in {"mean", "sum", "amax", "max"} and op.where and before is not None and len(before) == 3
         if reduces and before is not None and op.shape == (before[0], before[2]):
@@ -247,9 +241,9 @@ def _reduced(graph: Graph | None) -> Op | None:
     return None
 
 
-def _attending(graph: Graph | None) -> Op | None:
+def _attending(graph: Graph) -> Op | None:
     """Return the first op that weights positions by each other."""
-    for op in graph.ops if graph is not None else ():
+    for op in graph.ops:
         square = len(op.shape) > 2 and op.shape[-1] == op.shape[-2]
         if op.where and (op.name in _ATTENDS - {"softmax"} or (op.name == "softmax" and square)):
             return op
@@ -274,19 +268,15 @@ def _carried(run: Run) -> Iterator[Seen]:
     where = _recurrent(run.graph) or run.calls.line("forward")
     names = listed([f"'{name}'" for name in run.parts.carried])
     what = (
-        f"{names}{_at(where)} begins with the state that the batch before left, and each sequence has a target of its "
+        f"{names}{at_(where)} begins with the state that the batch before left, and each sequence has a target of its "
         "own: the state is that of other sequences"
     )
     yield Seen(what, where)
 
 
-def _recurrent(graph: Graph | None) -> str:
-    found = (op.where for op in graph.ops if op.name in _MIXES and op.name != "softmax") if graph is not None else ()
+def _recurrent(graph: Graph) -> str:
+    found = (op.where for op in graph.ops if op.name in _MIXES and op.name != "softmax")
     return next((where for where in found if where), "")
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
 
 
 RULES = rules_of(globals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from glassgrad.doctor import source_lines
-from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, info, listed, rules_of, warning
 from glassgrad.doctor.rules.setup import ADAPTIVE
 from glassgrad.doctor.run import Run, line_of
 
@@ -35,7 +35,7 @@ def _no_zero_grad(run: Run) -> Iterator[Seen]:
     if len(found) >= 2 and len(found) > MOSTLY * calls.looked_for_leftovers:
         backward, step = calls.line("backward"), calls.line("step")
         what = (
-            f"the backward pass{_at(backward)} adds to gradients that optimizer.step(){_at(step)} has already used: "
+            f"the backward pass{at_(backward)} adds to gradients that optimizer.step(){at_(step)} has already used: "
             f"they were not zeroed in {len(found)} of {calls.looked_for_leftovers} steps"
         )
         yield Seen(what, backward, len(found) / calls.looked_for_leftovers, tuple(found))
@@ -52,7 +52,7 @@ def _detached(run: Run) -> Iterator[Seen]:
     if found:
         where = line_of(found[0][1])
         what = (
-            f"the loss of backward(){_at(where)} has no history: it was detached or made as a new tensor, so no "
+            f"the loss of backward(){at_(where)} has no history: it was detached or made as a new tensor, so no "
             "gradient reaches the model"
         )
         yield Seen(what, where, evidence=tuple((step, 0.0) for step, _ in found[:4]))
@@ -62,7 +62,7 @@ def _detached(run: Run) -> Iterator[Seen]:
 def _never_backward(run: Run) -> Iterator[Seen]:
     calls = run.calls
     if calls.steps >= 2 and not calls.backwards:
-        yield Seen(f"{calls.steps} steps{_at(calls.line('step'))} without a backward pass", calls.line("step"))
+        yield Seen(f"{calls.steps} steps{at_(calls.line('step'))} without a backward pass", calls.line("step"))
 
 
 @error("step before backward", "Call backward first, then step.", "loss.backward(); optimizer.step()")
@@ -73,7 +73,7 @@ def _step_first(run: Run) -> Iterator[Seen]:
         if turned > 1 or (turned and calls.failure):
             step, backward = calls.line("step"), calls.line("backward")
             what = (
-                f"optimizer.step(){_at(step)} comes before loss.backward(){_at(backward)}: the step has no "
+                f"optimizer.step(){at_(step)} comes before loss.backward(){at_(backward)}: the step has no "
                 "gradient to use, and it overwrites the weights from which the loss was computed"
             )
             yield Seen(what, step, float(turned))
@@ -110,7 +110,7 @@ def _no_gradients(run: Run) -> Iterator[Seen]:
 def _no_step(run: Run) -> Iterator[Seen]:
     calls = run.calls
     if calls.backwards >= 8 and not calls.steps and not calls.hidden and run.setup.optimizers:
-        what = f"{calls.backwards} backward passes{_at(calls.line('backward'))} and no optimizer.step()"
+        what = f"{calls.backwards} backward passes{at_(calls.line('backward'))} and no optimizer.step()"
         yield Seen(what, calls.line("backward"), float(calls.backwards))
 
 
@@ -158,7 +158,7 @@ def _frozen_moves(run: Run) -> Iterator[Seen]:
         where = source_lines.calling_method("train", run.parts.files, run.calls.line("forward"))
         frozen = f" at {run.parts.frozen_at}" if run.parts.frozen_at else ""
         what = (
-            f"the weights of {listed(moving)} are frozen{frozen}, and train(){_at(where)} lets their running "
+            f"the weights of {listed(moving)} are frozen{frozen}, and train(){at_(where)} lets their running "
             "statistics follow the new data: the features are no longer those that were trained"
         )
         yield Seen(what, where or run.calls.line("forward"), float(len(moving)))
@@ -173,7 +173,7 @@ def _validated_in_training(run: Run) -> Iterator[Seen]:
     if found and not (each and run.parts.against):
         where = line_of(found[0][1])
         names = ", ".join(run.setup.stochastic[:3])
-        what = f"the model was called without gradients in training mode{_at(where)}: {names} behave as in training"
+        what = f"the model was called without gradients in training mode{at_(where)}: {names} behave as in training"
         yield Seen(what, where, float(len(found)))
 
 
@@ -206,7 +206,7 @@ def _stepped_again(run: Run) -> Iterator[Seen]:
     if len(run.setup.optimizers) == 1 and again >= LASTING and again > MOSTLY * rounds:
         one, other = run.calls.line("step"), run.calls.line("again")
         what = (
-            f"optimizer.step(){_at(one)} and again{_at(other)} use the gradients of one backward pass, in {again} of "
+            f"optimizer.step(){at_(one)} and again{at_(other)} use the gradients of one backward pass, in {again} of "
             f"{rounds} rounds: the second step goes the same way as if the first had changed nothing"
         )
         yield Seen(what, other or one, again / rounds)
@@ -224,7 +224,7 @@ def _remade(run: Run) -> Iterator[Seen]:
     stateful = any(kind in ADAPTIVE or options.get("momentum") for kind, options in kinds)
     if count >= REMADE and stateful and run.calls.backwards < PASSES * count:
         what = (
-            f"{count} optimizers of the same parameters were made{_at(where)} in {run.calls.backwards} backward passes"
+            f"{count} optimizers of the same parameters were made{at_(where)} in {run.calls.backwards} backward passes"
         )
         yield Seen(what, where, float(count))
 
@@ -250,7 +250,7 @@ def _validated_on_training(run: Run) -> Iterator[Seen]:
     if parts.shared >= SOME and parts.held_calls <= FEW * run.calls.steps:
         where = run.calls.line("held")
         what = (
-            f"{parts.shared} of the {parts.held} examples that the model was called with without gradients{_at(where)} "
+            f"{parts.shared} of the {parts.held} examples that the model was called with without gradients{at_(where)} "
             "are among the sampled training examples: their loss says nothing about new ones"
         )
         yield Seen(what, where, float(parts.shared))
@@ -267,7 +267,7 @@ def _seeded(run: Run) -> Iterator[Seen]:
     if seeds >= LASTING and seeds >= EACH * steps:
         where = run.calls.line("seed")
         what = (
-            f"the same seed is set again{_at(where)} in {seeds} of {steps} steps: each step draws the same batch, "
+            f"the same seed is set again{at_(where)} in {seeds} of {steps} steps: each step draws the same batch, "
             "noise and dropout"
         )
         yield Seen(what, where, seeds / steps)
@@ -281,12 +281,12 @@ def _seeded(run: Run) -> Iterator[Seen]:
 )
 def _accumulated(run: Run) -> Iterator[Seen]:
     rounds = [part.count("B") for part in run.calls.sequence.split("S")[:-1]]
-    last = run.graph.ops[run.graph.loss].name if run.graph is not None and run.graph.loss >= 0 else "divide"
+    last = run.graph.ops[run.graph.loss].name if run.graph.loss >= 0 else "divide"
     passes = min(rounds, default=0)
     if len(rounds) >= 2 and passes == max(rounds) >= SUMMED and last in _MEANS and run.parts.alone:
         backward = run.calls.line("backward")
         what = (
-            f"{passes} backward passes{_at(backward)} add up for each step, and each is of a mean: the gradient is "
+            f"{passes} backward passes{at_(backward)} add up for each step, and each is of a mean: the gradient is "
             f"{passes} times that of the mean over all"
         )
         yield Seen(what, backward, float(passes))
@@ -301,11 +301,7 @@ _MEANS = frozenset({"cross_entropy", "mse_loss", "mean", "nll_loss", "binary_cro
 def _bad_targets(run: Run) -> Iterator[Seen]:
     if run.parts.bad is not None:
         op, where = run.parts.bad
-        yield Seen(f"{op}{_at(where)} is given a target or a weight that is not finite", where)
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
+        yield Seen(f"{op}{at_(where)} is given a target or a weight that is not finite", where)
 
 
 RULES = rules_of(globals())

@@ -9,7 +9,7 @@ import numpy as np
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import COMPARES, CONSTANT
 from glassgrad.doctor.library import words
-from glassgrad.doctor.rules.rule import GLOROT, Seen, error, listed, pairs, rules_of, warning
+from glassgrad.doctor.rules.rule import GLOROT, Seen, at_, error, listed, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
 CHANGED = 20.0
@@ -27,10 +27,6 @@ _RESHAPES = words("reshape view flatten")
 _REDUCTIONS = words("mean sum amax amin max min std var norm prod logsumexp")
 
 
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
-
-
 @error(
     "examples mixed",
     "The first axis is that of the examples: look for an op along it, or tell the layer which axis comes first.",
@@ -43,9 +39,9 @@ def _mixed(run: Run) -> Iterator[Seen]:
     forward = run.calls.line("forward")
     along = _along_the_batch(run)
     by = f"; {along[0]} at {along[1]} goes along that axis" if along and along[1] else ""
-    by = f"; {kinds}{_at(made)} takes the first axis for the time" if kinds else by
+    by = f"; {kinds}{at_(made)} takes the first axis for the time" if kinds else by
     what = (
-        f"the output of the model{_at(forward)} for an example changes with the others of the batch, or with its "
+        f"the output of the model{at_(forward)} for an example changes with the others of the batch, or with its "
         f"place among them, in evaluation mode too{by}"
     )
     yield Seen(what, made or (along[1] if along else "") or forward)
@@ -54,7 +50,7 @@ def _mixed(run: Run) -> Iterator[Seen]:
 def _along_the_batch(run: Run) -> tuple[str, str] | None:
     """Return the first op that goes along the first axis of examples, and its line."""
     batch = run.data.batch[:4].tolist() if run.data is not None else []
-    for op in run.graph.ops if run.graph is not None else ():
+    for op in run.graph.ops:
         if op.axis == 0 and op.shapes and op.shapes[0] and op.shapes[0][0] in batch:
             return op.name, op.where
     return _added_by_place(run, batch) or _cut_anew(run, batch) or _reduced_away(run, batch)
@@ -63,7 +59,7 @@ def _along_the_batch(run: Run) -> tuple[str, str] | None:
 def _reduced_away(run: Run, batch: list[float]) -> tuple[str, str] | None:
     """Return the first op within the model that makes one number of all examples."""
     graph = run.graph
-    for op in graph.ops[: graph.last_parameter] if graph is not None else ():
+    for op in graph.ops[: graph.last_parameter]:
         before = op.shapes[0] if op.shapes else None
         if op.name in _REDUCTIONS and before and before[0] in batch and (not op.shape or op.shape[0] not in batch):
             return op.name, op.where
@@ -72,7 +68,7 @@ def _reduced_away(run: Run, batch: list[float]) -> tuple[str, str] | None:
 
 def _added_by_place(run: Run, batch: list[float]) -> tuple[str, str] | None:
     """Return the first sum with a table that has a row for each place of the batch, as positions should not have."""
-    for op in run.graph.ops if run.graph is not None else ():
+    for op in run.graph.ops:
         given = [shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent == CONSTANT and shape]
         if op.name == "add" and len(op.shape) > 2 and any(len(one) > 1 and one[0] in batch for one in given):
             return op.name, op.where
@@ -81,7 +77,7 @@ def _added_by_place(run: Run, batch: list[float]) -> tuple[str, str] | None:
 
 def _cut_anew(run: Run, batch: list[float]) -> tuple[str, str] | None:
     """Return the first reshape that joins the axis of the examples, which is not the first, with the one before."""
-    for op in run.graph.ops if run.graph is not None else ():
+    for op in run.graph.ops:
         before = op.shapes[0] if op.shapes else None
         joined = before is not None and len(before) > 2 and before[0] not in batch and before[1] in batch
         if op.name in _RESHAPES and joined and before is not None and op.shape[:1] == (before[0] * before[1],):
@@ -106,7 +102,7 @@ def _drift(run: Run) -> Iterator[Seen]:
     if ratio > CHANGED and steady:
         where = run.calls.line("forward")
         what = (
-            f"the deviation of the inputs{_at(where)} goes from {first:.3g} at first to {last:.3g} at the end: each "
+            f"the deviation of the inputs{at_(where)} goes from {first:.3g} at first to {last:.3g} at the end: each "
             "epoch changes what the one before has left"
         )
         yield Seen(what, where, ratio, pairs(known[:, 0], known[:, 1]))
@@ -129,7 +125,7 @@ def _beside(run: Run) -> Iterator[Seen]:
     if ratio > OTHER or apart > SHIFTED:
         where = run.calls.line("held")
         what = (
-            f"the inputs of the passes without gradients{_at(where)} have mean {held_mean:.3g} and deviation "
+            f"the inputs of the passes without gradients{at_(where)} have mean {held_mean:.3g} and deviation "
             f"{held_size:.3g}, and those of training have {mean:.3g} and {size:.3g}: it has not seen such numbers"
         )
         yield Seen(what, where, max(ratio, apart), threshold=OTHER if ratio > OTHER else SHIFTED)
@@ -145,7 +141,7 @@ def _pads(run: Run) -> Iterator[Seen]:
         name, index = run.parts.pads
         where = run.calls.line("forward")
         what = (
-            f"'{name}' takes index {index} for padding, and it comes among the others{_at(where)}: all that have it "
+            f"'{name}' takes index {index} for padding, and it comes among the others{at_(where)}: all that have it "
             "get the same row of zeros, which no step changes"
         )
         yield Seen(what, run.parts.pads_at or where)
@@ -160,7 +156,7 @@ def _repeats(run: Run) -> Iterator[Seen]:
     if run.parts.repeats:
         where = run.calls.line("forward")
         what = (
-            f"the target at each place is the token that enters the model{_at(where)} at the same place, so it need "
+            f"the target at each place is the token that enters the model{at_(where)} at the same place, so it need "
             "only repeat it"
         )
         yield Seen(what, where)
@@ -175,7 +171,7 @@ def _twice(run: Run) -> Iterator[Seen]:
     if run.parts.twice:
         where = run.calls.line("loss")
         what = (
-            f"the target of each place{_at(where)} is the token two places ahead: data and loss both shift it, and the "
+            f"the target of each place{at_(where)} is the token two places ahead: data and loss both shift it, and the "
             "next token is never asked for"
         )
         yield Seen(what, where)
@@ -188,7 +184,7 @@ def _twice(run: Run) -> Iterator[Seen]:
 )
 def _unloaded(run: Run) -> Iterator[Seen]:
     for line, count in run.parts.unloaded[:1]:
-        what = f"load_state_dict{_at(line)} found none of the {count} names of the model, and strict=False says nothing"
+        what = f"load_state_dict{at_(line)} found none of the {count} names of the model, and strict=False says nothing"
         yield Seen(what, line, float(count))
 
 
@@ -209,7 +205,7 @@ def _gains(run: Run) -> Iterator[Seen]:
         where = run.parts.drawn_at or run.setup.built
         worst = (max if found is large else min)(gain for _, gain in found)
         what = (
-            f"the weights of {listed([name for name, _ in found])}{_at(where)} are {how} when training begins: each "
+            f"the weights of {listed([name for name, _ in found])}{at_(where)} are {how} when training begins: each "
             f"layer multiplies the size of its input by about {worst:.2g}"
         )
         yield Seen(what, where, worst, threshold=threshold)
@@ -230,7 +226,7 @@ def _copied(run: Run) -> Iterator[Seen]:
     where = run.calls.line("forward")
     each = "are one and the same" if rows.same > MOSTLY * rows.alike else "are copies of a few"
     what = (
-        f"the examples of a batch{_at(where)} {each} in {rows.alike} of {rows.batches} sampled steps, and their "
+        f"the examples of a batch{at_(where)} {each} in {rows.alike} of {rows.batches} sampled steps, and their "
         "targets differ"
     )
     added = source_lines.calling({"append", "extend"}, run.parts.files)
@@ -257,7 +253,7 @@ def _recut(run: Run) -> Iterator[Seen]:
     where = run.calls.line("forward")
     cut = source_lines.cutting_anew(run.parts.files, layout.channels)
     what = (
-        f"the inputs{_at(where)} have {layout.channels} channels in axis 1, and the numbers {layout.channels} places "
+        f"the inputs{at_(where)} have {layout.channels} channels in axis 1, and the numbers {layout.channels} places "
         f"apart are neighbours (correlation {layout.other:.2f}), those beside each other less ({layout.near:.2f}): the "
         f"channels are the last axis in memory{f', and {cut} cuts them anew' if cut else ''}"
     )
@@ -274,14 +270,14 @@ def _idle(run: Run) -> Iterator[Seen]:
         used, returned = source_lines.used_in_forward(name, run.parts.files)
         told = f": forward uses it at {used} and returns at {returned}" if used else f": forward returns at {returned}"
         what = (
-            f"the argument '{name}' of the model{_at(forward)} has no effect: with the values of other examples the "
+            f"the argument '{name}' of the model{at_(forward)} has no effect: with the values of other examples the "
             f"outputs stay the same, in both modes{told if returned else ''}"
         )
         yield Seen(what, used or returned or forward)
     for name in run.parts.columns[:1]:
         cut = source_lines.slicing(run.parts.files)
         what = (
-            f"the {name} column of the inputs{_at(forward)} has no effect: with the values of other examples the "
+            f"the {name} column of the inputs{at_(forward)} has no effect: with the values of other examples the "
             f"outputs stay the same, in both modes{f'; {cut} takes a part' if cut else ''}"
         )
         yield Seen(what, cut or forward)
@@ -297,17 +293,13 @@ def _single(run: Run) -> Iterator[Seen]:
         return
     place, passes = run.parts.single
     counts = [labels.count for _, labels in run.labels]
-    shapes = (
-        [op.constant.shape for op in run.graph.ops if op.constant is not None and op.name in COMPARES]
-        if (run.graph is not None)
-        else []
-    )
+    shapes = [op.constant.shape for op in run.graph.ops if op.constant is not None and op.name in COMPARES]
     one = bool(counts) and max(counts) == 1
     flat = bool(shapes) and not counts and all(len(shape) < 3 for shape in shapes)
     if one or flat:
         where, which = run.calls.line("loss"), "last" if place < 0 else f"{place + 1}."
         what = (
-            f"the gradient of the loss{_at(where)} reaches the output for the {which} example of the batch only, in "
+            f"the gradient of the loss{at_(where)} reaches the output for the {which} example of the batch only, in "
             f"all {passes} passes that were looked at: the others teach nothing"
         )
         yield Seen(what, where, float(passes))
@@ -323,7 +315,7 @@ def _anew(run: Run) -> Iterator[Seen]:
         loaded, count, known = run.parts.anew
         drawn = run.parts.drawn_at
         what = (
-            f"{count} of {known} matrices that load_state_dict{_at(loaded)} filled have other values when training "
+            f"{count} of {known} matrices that load_state_dict{at_(loaded)} filled have other values when training "
             f"begins{f': weights are drawn at {drawn}' if drawn else ''}"
         )
         yield Seen(what, loaded, float(count))

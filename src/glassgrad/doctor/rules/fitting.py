@@ -33,7 +33,7 @@ def _late(run: Run, kind: str) -> list[float]:
 
 def _falls(run: Run) -> float:
     """Return the fall of the loss in the last quarter of a run, relative to its first value."""
-    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    curve = run.curve
     if len(curve) < 16:
         return 0.0
     part = len(curve) // 4

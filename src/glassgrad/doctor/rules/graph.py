@@ -34,10 +34,6 @@ _PAIRS = words(
 )
 
 
-def _line(op: Op) -> str:
-    return f"{op.name} at {op.where}" if op.where else op.name
-
-
 # --- applied twice ---
 
 
@@ -49,16 +45,15 @@ def _line(op: Op) -> str:
 )
 def _softmax_twice(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
-    if graph is None:
+    if not graph.ops:
         if isinstance(found, CheckUp) and found.probabilities and found.loss_kind == "cross entropy":
             yield Seen("the output is a probability for each class already, and cross entropy takes the softmax again")
         return
     for op in graph.ops:
-        maker = graph.made_by(op.parents[0]) if op.name in {_ENTROPY, "log_softmax"} and op.parents else None
+        maker = graph.maker(op) if op.name in {_ENTROPY, "log_softmax"} else None
         if maker is not None and maker.name == "softmax":
             yield Seen(
-                f"the output is a probability for each class already ({_line(maker)}), and {_line(op)} takes the "
-                "softmax of it again",
+                f"the output is a probability for each class already ({maker}), and {op} takes the softmax of it again",
                 maker.where or op.where,
             )
 
@@ -71,18 +66,16 @@ def _softmax_twice(found: CheckUp | Run) -> Iterator[Seen]:
 )
 def _sigmoid_twice(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
-    for op in () if graph is None else graph.ops:
-        maker = graph.made_by(op.parents[0]) if graph is not None and op.parents else None
+    for op in graph.ops:
+        maker = graph.maker(op)
         if maker is None:
             continue
         if op.name == _BINARY and maker.name in {"sigmoid", "softmax"}:
-            what = (
-                f"the output is a probability already ({_line(maker)}), and {_line(op)} takes the sigmoid of it again"
-            )
+            what = f"the output is a probability already ({maker}), and {op} takes the sigmoid of it again"
             yield Seen(what, maker.where or op.where)
         elif op.name == _ENTROPY and maker.name in {"sigmoid", "relu", "tanh"}:
             yield Seen(
-                f"{_line(maker)} bounds the outputs before the softmax of cross entropy, which therefore cannot "
+                f"{maker} bounds the outputs before the softmax of cross entropy, which therefore cannot "
                 "separate the classes with certainty",
                 maker.where or op.where,
                 severity="warning",
@@ -122,11 +115,11 @@ def _lowest(graph: Graph, number: int) -> str:
 )
 def _log(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
-    for op in () if graph is None else graph.ops:
-        if graph is None or op.name not in {"log", "log2", "log10"} or not op.parents:
+    for op in graph.ops:
+        if op.name not in {"log", "log2", "log10"} or not op.parents:
             continue
         lowest, maker = _lowest(graph, op.parents[0]), graph.made_by(op.parents[0])
-        by = f" (from {_line(maker)})" if maker is not None else ""
+        by = f" (from {maker})" if maker is not None else ""
         if op.low < 0 or (op.low == 0 and lowest != "tiny"):
             result = "NaN" if op.low < 0 else "-inf"
             yield Seen(f"{op.name} of {op.low:.3g}{by} is {result}", op.where, op.low, severity="error")
@@ -150,7 +143,7 @@ def _log(found: CheckUp | Run) -> Iterator[Seen]:
 )
 def _root(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         if op.name not in {"sqrt", "rsqrt"} or math.isnan(op.low):
             continue
         if op.low < 0:
@@ -162,7 +155,7 @@ def _root(found: CheckUp | Run) -> Iterator[Seen]:
 @error("power of 0", "Add a small number to the base.", "torch.pow(x + 1e-12, 0.5)", 0.0)
 def _power(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         if op.name == "power" and op.low <= 0:
             what = "a power between 0 and 1 is taken of 0, where its slope is infinite"
             yield Seen(what if op.low == 0 else "a broken power is taken of a negative number: NaN", op.where, op.low)
@@ -171,7 +164,7 @@ def _power(found: CheckUp | Run) -> Iterator[Seen]:
 @error("division by 0", "Keep the divisor away from 0.", "x / (y + 1e-12)", 0.0)
 def _division(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         if op.name == "divide" and op.low == 0:
             yield Seen("the divisor is 0 in places: the result is infinite or NaN", op.where, 0.0)
 
@@ -182,7 +175,7 @@ def _division(found: CheckUp | Run) -> Iterator[Seen]:
 @error("broadcast in the loss", "Give predictions and targets one shape: squeeze the extra dimension of size 1.")
 def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
-    for _, op in () if graph is None else graph.of_loss():
+    for op in graph.of_loss():
         if op.name not in _PAIRS | {"multiply"} or len(op.shapes) < 2:
             continue
         tracked = [at for at, parent in enumerate(op.parents[:2]) if parent >= 0]
@@ -209,7 +202,7 @@ def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
 def _crossed_weights(found: CheckUp | Run) -> Iterator[Seen]:
     """Find a table of N x N weights, made of a column and a row, that multiplies one number of each example."""
     graph = found.graph
-    for _, op in () if graph is None else graph.of_loss():
+    for op in graph.of_loss():
         weights = op.constant
         if op.name != "multiply" or weights is None or len(op.shape) != 2 or weights.shape != op.shape:
             continue
@@ -217,7 +210,7 @@ def _crossed_weights(found: CheckUp | Run) -> Iterator[Seen]:
         mine = [shape for shape, parent in zip(op.shapes, op.parents, strict=False) if parent >= 0]
         if rows >= FEW and op.shape[1] == rows and mine and mine[0] in {(rows,), (rows, 1)}:
             what = (
-                f"{_line(op)} multiplies {rows} numbers of the model with a table of {rows} x {rows} weights, as a "
+                f"{op} multiplies {rows} numbers of the model with a table of {rows} x {rows} weights, as a "
                 "column and a row make it: each example gets the weights of all"
             )
             yield Seen(what, op.where, float(rows), remedy="weights.squeeze(1)  # before it meets the row")
@@ -227,8 +220,8 @@ def _crossed_weights(found: CheckUp | Run) -> Iterator[Seen]:
 def _crossed_model(found: CheckUp | Run) -> Iterator[Seen]:
     """Find a table of N x N numbers that the model makes of a column and a row, and that a loss compares with N."""
     graph = found.graph
-    for op in () if graph is None else graph.ops:
-        if graph is None or op.name not in _PAIRS or len(op.shapes) < 2:
+    for op in graph.ops:
+        if op.name not in _PAIRS or len(op.shapes) < 2:
             continue
         mine = [(parent, shape) for parent, shape in zip(op.parents, op.shapes, strict=False) if parent >= 0]
         other = [shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent < 0]
@@ -239,7 +232,7 @@ def _crossed_model(found: CheckUp | Run) -> Iterator[Seen]:
         if made is not None:
             shapes = " and ".join(str(shape) for shape in made.shapes[:2])
             what = (
-                f"{_line(made)} of {shapes} makes a table of {rows} x {rows} numbers, and {_line(op)} compares it with "
+                f"{made} of {shapes} makes a table of {rows} x {rows} numbers, and {op} compares it with "
                 f"{rows} targets: each prediction is compared with every target"
             )
             yield Seen(what, made.where or op.where, float(rows), remedy=f"column.squeeze(1)  # both {(rows,)}")
@@ -272,7 +265,7 @@ def _crossed(mine: tuple[int, ...], other: tuple[int, ...] | None, result: tuple
 )
 def _deep_sigmoids(found: CheckUp | Run) -> Iterator[Seen]:
     graph = found.graph
-    if graph is None or graph.loss < 0:
+    if graph.loss < 0:
         return
     depth = {graph.loss: 0}
     place: dict[int, int] = {}

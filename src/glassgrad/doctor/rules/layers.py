@@ -21,10 +21,6 @@ _JOINS = words("cat concat concatenate hstack")
 _BETWEEN = words("add dropout multiply where avg_pool1d avg_pool2d avg_pool3d sum mean")
 
 
-def _line(op: Op) -> str:
-    return f"{op.name} at {op.where}" if op.where else op.name
-
-
 @error(
     "softmax over the batch",
     "Take the softmax over the classes, the last axis.",
@@ -32,13 +28,13 @@ def _line(op: Op) -> str:
 )
 def _softmax_over_batch(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         if not op.name.endswith("softmax") or op.axis != 0 or len(op.shape) != 2 or op.shape[1] < 2:
             continue
         batch = run.data.batch[:4] if run.data is not None else ()
         if op.shape[0] != op.shape[1] and op.shape[0] in batch:
             what = (
-                f"{_line(op)} normalises over the {op.shape[0]} examples of the batch instead of the "
+                f"{op} normalises over the {op.shape[0]} examples of the batch instead of the "
                 f"{op.shape[1]} classes: the prediction for one example depends on the others"
             )
             yield Seen(what, op.where, float(op.shape[0]))
@@ -51,8 +47,6 @@ def _softmax_over_batch(run: Run) -> Iterator[Seen]:
 )
 def _linear_in_a_row(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    if graph is None:
-        return
     behind = [op for op in graph.ops[: graph.last_parameter] if op.name != "embedding"]  # which only looks up inputs
     if any(_bends(graph, op) for op in behind):
         return
@@ -60,7 +54,7 @@ def _linear_in_a_row(run: Run) -> Iterator[Seen]:
     wide = [at for at in layers if (before := _layer_before(graph, at)) is not None and not _narrow(graph, before, at)]
     if wide:
         what = (
-            f"{len(layers)} linear layers ({_line(graph.ops[wide[0]])}) follow each other without an activation: "
+            f"{len(layers)} linear layers ({graph.ops[wide[0]]}) follow each other without an activation: "
             "together they compute no more than one of them"
         )
         yield Seen(what, graph.ops[wide[0]].where, float(len(layers)))
@@ -91,19 +85,19 @@ def _layer_before(graph: Graph, number: int) -> int | None:
     return None
 
 
-def contrasts(graph: Graph | None) -> bool:
+def contrasts(graph: Graph) -> bool:
     """Tell whether class numbers are places among similarities, as in InfoNCE, where all of them may be 0.
 
     The similarities are products of two outputs, or the column of the right pair is joined to those of the others.
 
     Example:
-        >>> contrasts(None)
+        >>> contrasts(UNKNOWN)
         False
     """
-    for op in () if graph is None else graph.losses():
+    for op in graph.losses():
         number = op.parents[0] if op.parents else CONSTANT
         for _ in range(8):
-            made = graph.made_by(number) if graph is not None and number >= 0 else None
+            made = graph.made_by(number) if number >= 0 else None
             if made is None or made.name not in VIEWS | {"multiply", "divide", "log_softmax", "subtract", "add"}:
                 break
             number = next((parent for parent in made.parents if parent >= 0), CONSTANT)
@@ -115,7 +109,7 @@ def contrasts(graph: Graph | None) -> bool:
             made.name in {"matmul", "einsum"} or (made.name in _JOINS and first is not None and first[-1:] == (1,))
         ):
             return True
-        if graph is not None and made.name == "sum" and _products(graph, made):
+        if made.name == "sum" and _products(graph, made):
             return True
     return False
 

@@ -52,7 +52,7 @@ _LOSSES = words("cross_entropy nll_loss mse_loss binary_cross_entropy binary_cro
     DEVIATIONS,
 )
 def _apart(run: Run) -> Iterator[Seen]:
-    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    curve = run.curve
     if len(curve) < 10 or curve[-1, 0] < 100:
         return
     last = float(np.median(curve[-max(len(curve) // 5, 5) :, 1]))
@@ -129,7 +129,7 @@ def tells_little(run: Run, last: float) -> bool:
     LITTLE,
 )
 def _behind(run: Run) -> Iterator[Seen]:
-    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    curve = run.curve
     if len(curve) < 20 or curve[-1, 0] < SOON or run.parts.against:
         return
     known = known_of(run)
@@ -163,13 +163,13 @@ def _behind(run: Run) -> Iterator[Seen]:
 
 def is_weighted(run: Run) -> bool:
     """Tell whether a loss weights the classes, so that its optimum is not the most likely class."""
-    composed = run.graph is not None and any(op.name == "take_along_axis" for op in run.graph.losses())
+    composed = any(op.name == "take_along_axis" for op in run.graph.losses())
     return composed or any(labels.weights is not None for _, labels in run.labels)
 
 
 def still_falls(run: Run, known: Known) -> bool:
     """Tell whether the loss still falls in the last quarter of a run."""
-    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    curve = run.curve
     if len(curve) < 20:
         return False
     quarter = max(len(curve) // 4, 5)
@@ -187,7 +187,7 @@ def learns_well(run: Run) -> bool:
         True
     """
     late = [one for one in run.scores if one.step >= HALF * run.calls.steps]
-    curve = run.losses[:, 1] if len(run.losses) else np.zeros(1)
+    curve = run.losses[:, 1]
     if len(late) < KNOWN or not np.isfinite(curve).all() or run.parts.against:
         return False
     shares = [np.unique(y, return_counts=True)[1] / len(y) for _, y in run.examples if late[-1].kind == "classes"]
@@ -330,14 +330,14 @@ def _of_classes(x: Array, y: Array, kind: str) -> Known | None:
     return Known(kind, nothing, max(float(shares.max()), by_chance), found, f"gets {found:.0%} of the classes right")
 
 
-def _is_plain(graph: Graph | None) -> bool:
+def _is_plain(graph: Graph) -> bool:
     """Tell whether the loss is one loss of a library, without other terms or weights."""
-    number = -1 if graph is None else graph.loss
-    while graph is not None and number >= 0:
+    number = graph.loss
+    while number >= 0:
         op = graph.ops[number]
         if op.name in _LOSSES:
             return True
-        tracked = [parent for parent in op.parents if parent >= 0]
+        tracked = op.tracked
         if op.name not in VIEWS | {"mean"} or len(tracked) != 1:
             return False
         number = tracked[0]

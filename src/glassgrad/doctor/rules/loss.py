@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import words
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules import learnable
 from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warning
@@ -54,18 +54,13 @@ _EMBEDDING = frozenset({"embedding", "take", "getitem", "index_select"})
 _LEAST = 1e-12  # a lower loss has underflowed and cannot be a divisor
 
 
-def _curve(run: Run) -> Array:
-    """Return the losses that are finite."""
-    return run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
-
-
 @error(
     "loss not finite",
     "Look at the first such step: a logarithm or a root of 0, a division by 0, or too high a rate.",
     "doctor.examine(model, batch, loss_fn)",
 )
 def _loss_bad(run: Run) -> Iterator[Seen]:
-    bad = run.losses[~np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    bad = run.losses[~np.isfinite(run.losses[:, 1])]
     if len(bad):
         value = "NaN" if math.isnan(bad[0, 1]) else "infinite"
         what = f"the loss is {value} from step {int(bad[0, 0])} on"
@@ -90,11 +85,11 @@ def _loss_bad(run: Run) -> Iterator[Seen]:
     "print(loss)  # and the operands of its last op",
 )
 def _nothing_to_learn(run: Run) -> Iterator[Seen]:
-    curve = _curve(run)
+    curve = run.curve
     if len(curve) >= 5 and float(np.mean(curve[:, 1] == 0)) > MOSTLY and curve[0, 1] == 0:
         where = run.calls.line("loss")
         graph = run.graph
-        cut = [op for _, op in graph.of_loss() if op.name in _CUT] if graph is not None else []
+        cut = [op for op in graph.of_loss() if op.name in _CUT]
         by = f": {cut[-1].name} at {cut[-1].where} gives 0 for all" if cut else ""
         share = float(np.mean(curve[:, 1] == 0))
         what = f"the loss is exactly 0 in {share:.0%} of the recorded steps from the first on{by}, so nothing is learnt"
@@ -113,7 +108,7 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
     if has_several(run.graph):
         return  # a sum over steps or heads
     expected = math.log(run.labels[0][1].classes)
-    embedded = run.graph is not None and any(op.name in _EMBEDDING and LEAF in op.parents for op in run.graph.ops)
+    embedded = any(op.name in _EMBEDDING and LEAF in op.parents for op in run.graph.ops)
     limit = max((EMBEDDED if embedded else WORSE) * expected, expected + EXCESS)
     if run.labels[0][1].reach < REACH:
         return  # such outputs are not confident: the loss has other terms, or weights
@@ -134,10 +129,10 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
         yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), severity="" if new else "info", threshold=limit)
 
 
-def _scaled(graph: Graph | None) -> bool:
+def _scaled(graph: Graph) -> bool:
     """Tell whether the outputs are multiplied by a number before cross entropy, as similarities are."""
-    for op in () if graph is None else graph.losses():
-        maker = graph.made_by(op.parents[0]) if graph is not None and op.parents else None
+    for op in graph.losses():
+        maker = graph.maker(op)
         if maker is not None and maker.name in {"multiply", "divide"} and () in maker.shapes[:2]:
             return True
     return False
@@ -151,7 +146,7 @@ def _scaled(graph: Graph | None) -> bool:
     "Goodfellow, Bengio, Courville, Deep Learning (2016), section 11.4.1",
 )
 def _rises(run: Run) -> Iterator[Seen]:
-    curve = _curve(run)
+    curve = run.curve
     if run.parts.against or _is_signed(run.graph) or _moves(run):
         return  # the loss of one of two players falls as the other's rises
     apart = not run.parts.alone or _bootstraps(run)  # players, or an actor and its critic
@@ -191,7 +186,7 @@ def _rises(run: Run) -> Iterator[Seen]:
     0.98,
 )
 def _flat(run: Run) -> Iterator[Seen]:
-    curve = _curve(run)
+    curve = run.curve
     if len(curve) < 30 or curve[-1, 0] < 100 or run.parts.against or _is_signed(run.graph) or _moves(run):
         return
     part = max(len(curve) // 10, 5)
@@ -229,13 +224,13 @@ def _moves(run: Run) -> bool:
     return len(batch) > 5 and float(np.quantile(batch, 0.9)) > MOVED * float(np.quantile(batch, 0.1))
 
 
-def _is_signed(graph: Graph | None) -> bool:
+def _is_signed(graph: Graph) -> bool:
     """Tell whether the value of a loss says nothing: each example has a weight of either sign, as an advantage, or the
     loss is a mean of the raw outputs of a critic.
     """
     if _is_of_scores(graph):
         return True
-    for _, op in graph.of_loss() if graph is not None else ():
+    for op in graph.of_loss():
         weights = op.constant
         known = op.name == "multiply" and weights is not None and len(weights.shape) > 0 and weights.shape[0] > 1
         if known and weights is not None and weights.low < 0 < weights.high and math.prod(weights.shape[1:]) == 1:
@@ -243,9 +238,9 @@ def _is_signed(graph: Graph | None) -> bool:
     return False
 
 
-def _is_of_scores(graph: Graph | None) -> bool:
+def _is_of_scores(graph: Graph) -> bool:
     """Tell whether a loss is a mean of what the last layer computes, such as `-critic(fake).mean()`."""
-    behind = [op for _, op in graph.of_loss()] if graph is not None else []
+    behind = graph.of_loss()
     means = any(op.name in {"mean", "sum"} for op in behind)
     return means and all(op.name in _LINEAR and (op.constant is None or not op.constant.shape) for op in behind)
 
@@ -258,7 +253,7 @@ def _is_of_scores(graph: Graph | None) -> bool:
     "Wortsman et al. (2023), Small-scale proxies for large-scale transformer training instabilities",
 )
 def _spikes(run: Run) -> Iterator[Seen]:
-    curve = _curve(run)
+    curve = run.curve
     if _moves(run) or _is_signed(run.graph) or is_of_few(run.data):
         return
     found = []
@@ -302,7 +297,7 @@ def _growth_before(data: MonitorData | None, step: int) -> float:
     "Prechelt (1998), Early stopping - but when?",
 )
 def _overfits(run: Run) -> Iterator[Seen]:
-    held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], _curve(run)
+    held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], run.curve
     if len(held) < 4 or not len(curve):
         return
     best = int(np.argmin(held[:, 1]))
@@ -351,7 +346,7 @@ def _overfits(run: Run) -> Iterator[Seen]:
 )
 def _underfits(run: Run) -> Iterator[Seen]:
     """Report a training whose loss no longer changes and stays high, on held-out and training examples."""
-    held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], _curve(run)
+    held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], run.curve
     if len(held) < 4 or len(curve) < 60 or not run.labels or run.labels[0][1].classes < 2:
         return
     part = len(curve) // 5

@@ -9,7 +9,7 @@ import numpy as np
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
 from glassgrad.doctor.library import Array, words
-from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
 MOSTLY, ALONE = 0.75, 0.6
@@ -53,8 +53,8 @@ def _clipped_early(run: Run) -> Iterator[Seen]:
     if parts.rounds >= 2 and parts.clips > 0.5 * parts.rounds:
         clip, backward = run.calls.line("clip"), run.calls.line("backward")
         what = (
-            f"the gradients are clipped{_at(clip)} before the backward pass{_at(backward)} computes them, in "
-            f"{parts.clips} of {parts.rounds} steps: the step{_at(run.calls.line('step'))} uses unclipped gradients"
+            f"the gradients are clipped{at_(clip)} before the backward pass{at_(backward)} computes them, in "
+            f"{parts.clips} of {parts.rounds} steps: the step{at_(run.calls.line('step'))} uses unclipped gradients"
         )
         yield Seen(what, clip, parts.clips / parts.rounds)
 
@@ -72,8 +72,8 @@ def _thrown(run: Run) -> Iterator[Seen]:
     if parts.thrown >= 6 and parts.thrown > (ALONE if parts.alone else MOSTLY) * parts.passes and run.calls.steps:
         step, backward = run.calls.line("step"), run.calls.line("backward")
         what = (
-            f"the gradients of {parts.thrown} of {parts.passes} backward passes{_at(backward)} were zeroed before "
-            f"optimizer.step(){_at(step)} used them: the call of step or of zero_grad is in the wrong loop"
+            f"the gradients of {parts.thrown} of {parts.passes} backward passes{at_(backward)} were zeroed before "
+            f"optimizer.step(){at_(step)} used them: the call of step or of zero_grad is in the wrong loop"
         )
         yield Seen(what, step, parts.thrown / parts.passes)
 
@@ -85,7 +85,7 @@ def _thrown(run: Run) -> Iterator[Seen]:
 )
 def _term(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for _, op in () if graph is None else graph.of_loss():
+    for op in graph.of_loss():
         scalar = op.name == "add" and op.shape == () and len(op.parents) > 1
         if not scalar or sum(parent >= 0 for parent in op.parents[:2]) != 1:
             continue
@@ -108,15 +108,15 @@ def _term(run: Run) -> Iterator[Seen]:
     "Goodfellow et al. (2014), Generative adversarial nets, section 3",
 )
 def _won(run: Run) -> Iterator[Seen]:
-    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
-    if not run.parts.against or len(curve) < 20 or run.graph is None:
+    curve = run.curve
+    if not run.parts.against or len(curve) < 20:
         return
     part = max(len(curve) // 5, 4)
     first, last = float(np.median(curve[:4, 1])), float(np.median(curve[-part:, 1]))
-    adversarial = any(_judges(run.graph, op) for _, op in run.graph.of_loss())
+    adversarial = any(_judges(run.graph, op) for op in run.graph.of_loss())
     if adversarial and last > WON and first < WON / 2:
         what = (
-            f"the loss of this model{_at(run.calls.line('loss'))}, which another one judges, rises from {first:.3g} to "
+            f"the loss of this model{at_(run.calls.line('loss'))}, which another one judges, rises from {first:.3g} to "
             f"{last:.3g}: the other is certain of each example, and its gradient vanishes"
         )
         yield Seen(what, run.calls.line("loss"), last, pairs(curve[:, 0], curve[:, 1]))
@@ -129,7 +129,7 @@ def _judges(graph: Graph, op: Op) -> bool:
         maker = graph.made_by(number)
         if maker is None or maker.name == "sigmoid":
             return op.name in _ADVERSARIAL and (op.name != "log" or maker is not None)
-        tracked = [parent for parent in maker.parents if parent >= 0]
+        tracked = maker.tracked
         number = tracked[0] if maker.name in {"add", "clip", "subtract", "maximum"} and len(tracked) == 1 else -1
     return False
 
@@ -154,7 +154,7 @@ def _decayed(run: Run) -> Iterator[Seen]:
         where = run.calls.line("schedule") or run.setup.built
         what = (
             f"the learning rate falls from {rates.max():.3g} to {rates[-1]:.2g}; after step {last} of {end} it is too "
-            f"low to learn: the schedule{_at(where)} takes a step for each batch or decays too fast"
+            f"low to learn: the schedule{at_(where)} takes a step for each batch or decays too fast"
         )
         yield Seen(what, where, float(rates[-1] / rates.max()), pairs(steps, rates))
 
@@ -175,7 +175,7 @@ def _at_rest(run: Run) -> Iterator[Seen]:
     if len(rates) and rates[0] == 0 and resting > RESTING:
         where = run.calls.line("schedule") or run.setup.built
         what = (
-            f"the learning rate is 0 in the first {resting} steps: the schedule{_at(where)} begins there: nothing is "
+            f"the learning rate is 0 in the first {resting} steps: the schedule{at_(where)} begins there: nothing is "
             "learnt"
         )
         yield Seen(what, where, float(resting), pairs(steps, rates))
@@ -205,7 +205,7 @@ def _warms_again(run: Run) -> Iterator[Seen]:
     if upward >= UPWARD and falls >= FALLS and wanted > 3 * rates.max() and stays:
         where = source_lines.setting_rate(run.parts.files) or run.calls.line("schedule")
         what = (
-            f"the learning rate rises from step to step and falls back again and again{_at(where)}: it begins at "
+            f"the learning rate rises from step to step and falls back again and again{at_(where)}: it begins at "
             f"{rates.min():.2g} and gets no further than {rates.max():.2g} in {run.calls.steps} steps"
         )
         yield Seen(what, where or run.setup.built, upward, pairs(steps, rates))
@@ -213,8 +213,8 @@ def _warms_again(run: Run) -> Iterator[Seen]:
 
 @error("sign of the loss turned", "Minimise the negative: the loss has no lower bound.", "loss = -loss")
 def _turned(run: Run) -> Iterator[Seen]:
-    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
-    if len(curve) < 8 or run.graph is None:
+    curve = run.curve
+    if len(curve) < 8 or not run.graph.ops:
         return
     part = max(len(curve) // 5, 2)
     first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
@@ -257,7 +257,7 @@ def _accelerates(curve: Array) -> bool:
 
 def _turned_op(graph: Graph) -> tuple[Op, str] | None:
     """Return the op with the wrong sign and a description of the fault; None if that is uncertain."""
-    for number, op in graph.of_loss():
+    for number, op in enumerate(graph.of_loss(), graph.last_parameter + 1):
         maker = None
         if op.name == "nll_loss" and op.parents:
             maker = graph.made_by(op.parents[0])
@@ -288,7 +288,7 @@ def _on_the_way(graph: Graph) -> tuple[Op, str] | None:
             return op, f"{op.name}, which training should make small, has a minus before it"
         if op.name in _BELOW:
             return op, f"{op.name}, which training should make large, has no minus before it"
-        tracked = [parent for parent in op.parents if parent >= 0]
+        tracked = op.tracked
         if op.name not in _THROUGH or len(tracked) != 1:
             return None
         if op.name == "multiply" and any(
@@ -310,10 +310,6 @@ def _picked_from(graph: Graph, number: int) -> Op | None:
 
 def _squared(op: Op) -> bool:
     return op.name == "multiply" and len(op.parents) == 2 and op.parents[0] == op.parents[1] >= 0
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
 
 
 RULES = rules_of(globals())

@@ -10,7 +10,7 @@ import numpy as np
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import words
 from glassgrad.doctor.parts import Outside
-from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, info, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
 HALF = 0.5
@@ -40,7 +40,7 @@ def _outside(run: Run) -> Iterator[Seen]:
     for one in run.parts.outside:
         share = one.count / total
         yield Seen(
-            f"'{one.name}'{_at(one.where)} {_held(one)} ({share:.0%} of the weights in the forward pass): "
+            f"'{one.name}'{at_(one.where)} {_held(one)} ({share:.0%} of the weights in the forward pass): "
             f"parameters() does not include them, so no optimizer changes them{_instead(one)}",
             one.where,
             share,
@@ -78,7 +78,7 @@ def _replaced(run: Run) -> Iterator[Seen]:
     if names and run.parts.goes_on:
         what = (
             f"{listed(names)} came to the model in the middle of the training, which goes on at {run.parts.goes_on} "
-            f"with the optimizer made{_at(run.setup.built)}: it still has the earlier weights, and the new ones never "
+            f"with the optimizer made{at_(run.setup.built)}: it still has the earlier weights, and the new ones never "
             "change"
         )
         remedy = "optimizer = ...  # anew, behind the change of the model"
@@ -87,7 +87,7 @@ def _replaced(run: Run) -> Iterator[Seen]:
         head = names[0].rpartition(".")[0] or names[0]
         where = next((line for _, line in run.parts.replaced if line), run.setup.built)
         what = (
-            f"{listed(names)} came to the model{_at(where)} after the optimizer was made{_at(run.setup.built)}, which "
+            f"{listed(names)} came to the model{at_(where)} after the optimizer was made{at_(run.setup.built)}, which "
             f"still has the earlier weights: the new '{head}' keeps its initial values"
         )
         yield Seen(what, where, float(len(names)), remedy=f"optimizer = ...  # below the new {head}")
@@ -104,7 +104,7 @@ def _alike(run: Run) -> Iterator[Seen]:
     if len(parts.alike) >= 2 and len(parts.alike) > HALF * parts.matrices:
         where = parts.alike_at or run.setup.built
         what = (
-            f"the rows of {listed(parts.alike)} are equal when training begins{_at(where)}, so all units of a layer "
+            f"the rows of {listed(parts.alike)} are equal when training begins{at_(where)}, so all units of a layer "
             "compute and learn the same, or nothing at all"
         )
         yield Seen(what, where, len(parts.alike) / parts.matrices)
@@ -126,7 +126,7 @@ def _zeros_in_a_row(run: Run) -> Iterator[Seen]:
         names = [data.parameters[one] for one in still]
         where = run.parts.alike_at or run.setup.built
         what = (
-            f"{listed(names)} are 0 when training begins{_at(where)}, and each multiplies the gradient of the other by "
+            f"{listed(names)} are 0 when training begins{at_(where)}, and each multiplies the gradient of the other by "
             f"0: none has changed in {len(data)} sampled steps"
         )
         yield Seen(what, where, float(len(still)))
@@ -140,7 +140,7 @@ def _frozen(run: Run) -> Iterator[Seen]:
     share = parts.trainable / parts.elements
     where = parts.frozen_at or run.setup.built
     what = (
-        f"{len(run.setup.frozen)} parameters are frozen{_at(where)}: only {parts.trainable:,} of {parts.elements:,} "
+        f"{len(run.setup.frozen)} parameters are frozen{at_(where)}: only {parts.trainable:,} of {parts.elements:,} "
         "numbers can be trained, and no matrix"
     )
     yield Seen(what, where, share)
@@ -155,7 +155,7 @@ def _pretending(run: Run) -> Iterator[Seen]:
     names, where = run.parts.pretending
     if names:
         what = (
-            f"{listed([repr(name) for name in names])} got an attribute requires_grad{_at(where)}, which a module does "
+            f"{listed([repr(name) for name in names])} got an attribute requires_grad{at_(where)}, which a module does "
             "not look at: its parameters are trained"
         )
         yield Seen(what, where or run.setup.built, float(len(names)))
@@ -169,7 +169,7 @@ def _decay(run: Run) -> Iterator[Seen]:
         highest = DECAYED_APART if apart else DECAYED
         if isinstance(decay, int | float) and decay > highest:
             what = (
-                f"the weight decay of {kind}{_at(run.setup.built)} is {decay:g}: it pulls the weights to 0 faster than "
+                f"the weight decay of {kind}{at_(run.setup.built)} is {decay:g}: it pulls the weights to 0 faster than "
                 "the loss moves them"
             )
             remedy = f"weight_decay={1e-2 if apart else 1e-4:g}"
@@ -190,13 +190,11 @@ def _shrinks(run: Run) -> Iterator[Seen]:
     ratio = data.parameter_norm[-1, matrices] / data.parameter_norm[0, matrices]
     if len(matrices) > 1 and float(np.median(ratio)) < SHRUNK:
         graph = run.graph
-        added = (
-            [op.where for _, op in graph.of_loss() if op.name == "add" and op.shape == ()] if graph is not None else []
-        )
+        added = [op.where for op in graph.of_loss() if op.name == "add" and op.shape == ()]
         where = run.calls.line("loss") or (added[-1] if added else "") or run.setup.built
         what = (
             f"the weights are {float(np.median(ratio)):.2g} times as large at the end as at the beginning: what pulls "
-            f"them to 0 outweighs the error{_at(where)}"
+            f"them to 0 outweighs the error{at_(where)}"
         )
         yield Seen(what, where, float(np.median(ratio)))
 
@@ -214,12 +212,12 @@ def _statistics(run: Run) -> Iterator[Seen]:
     where = one.where or run.setup.built
     if math.isnan(one.arrived) or one.arrived < HALF:
         what = (
-            f"with momentum {one.momentum:g}{_at(where)}, {one.arrived:.0%} of the running statistics of '{one.name}' "
+            f"with momentum {one.momentum:g}{at_(where)}, {one.arrived:.0%} of the running statistics of '{one.name}' "
             f"come from the data after {run.calls.steps} steps: eval() gives other results than training"
         )
     else:
         what = (
-            f"with momentum {one.momentum:g}{_at(where)}, the running statistics of '{one.name}' describe only the "
+            f"with momentum {one.momentum:g}{at_(where)}, the running statistics of '{one.name}' describe only the "
             "last batch"
         )
     yield Seen(what, where, one.arrived)
@@ -233,7 +231,7 @@ def _statistics(run: Run) -> Iterator[Seen]:
 def _stale(run: Run) -> Iterator[Seen]:
     for variable, layer, where in run.parts.stale if run.calls.steps >= MANY else ():
         what = (
-            f"the weights of '{variable}' follow the model{_at(where)}, and the running statistics of its '{layer}' "
+            f"the weights of '{variable}' follow the model{at_(where)}, and the running statistics of its '{layer}' "
             "are still those with which training began: in evaluation mode it normalises by them"
         )
         yield Seen(what, where)
@@ -242,21 +240,21 @@ def _stale(run: Run) -> Iterator[Seen]:
 
 @warning("sequence read at its beginning", "Read the last output, or the mean of all.", "outputs[:, -1]")
 def _beginning(run: Run) -> Iterator[Seen]:
-    where = run.calls.line("forward") if run.graph is None else _reader(run.graph) or run.calls.line("forward")
+    where = _reader(run.graph) or run.calls.line("forward")
     for one in run.parts.readings:
         name = f"'{one.name}' ({one.kind})"
         if one.reads == "one":
             continue
         if one.reads == "first":
             yield Seen(
-                f"the loss uses only the first of {one.length} outputs of {name}{_at(where)}, which does not "
+                f"the loss uses only the first of {one.length} outputs of {name}{at_(where)}, which does not "
                 "depend on the rest of the sequence",
                 where,
                 1 / one.length,
             )
         else:
             yield Seen(
-                f"the loss uses the outputs of only one example of the batch from {name}{_at(where)}: the axes "
+                f"the loss uses the outputs of only one example of the batch from {name}{at_(where)}: the axes "
                 "of batch and time are exchanged",
                 where,
                 advice="Declare the axis of the batch.",
@@ -272,10 +270,10 @@ def _beginning(run: Run) -> Iterator[Seen]:
 def _one_step(run: Run) -> Iterator[Seen]:
     for one in run.parts.readings:
         if one.reads == "one":
-            places = (op.where for op in run.graph.ops if op.name in _RECURRENT) if run.graph is not None else iter(())
+            places = (op.where for op in run.graph.ops if op.name in _RECURRENT)
             where = next((place for place in places if place), "") or run.calls.line("forward")
             what = (
-                f"'{one.name}' ({one.kind}){_at(where)} gets sequences of one step and begins each with a state of "
+                f"'{one.name}' ({one.kind}){at_(where)} gets sequences of one step and begins each with a state of "
                 "zeros: its recurrent weights have no effect"
             )
             yield Seen(what, where)
@@ -283,7 +281,7 @@ def _one_step(run: Run) -> Iterator[Seen]:
 
 def _reader(graph: Graph) -> str:
     for op in graph.ops:
-        maker = graph.made_by(op.parents[0]) if op.name in {"getitem", "select", "pick"} and op.parents else None
+        maker = graph.maker(op) if op.name in {"getitem", "select", "pick"} else None
         if maker is not None and op.name != "pick" and maker.name in _RECURRENT:
             return op.where
     return ""
@@ -294,9 +292,9 @@ def _constant(run: Run) -> Iterator[Seen]:
     if run.parts.same >= 3 and run.parts.same > 4 * run.parts.varied:
         where = run.calls.line("forward")
         maker = _output_rectifier(run.graph)
-        cause = f": the {maker[0]}{_at(maker[1])} at the end is 0 for all and passes no gradient" if maker else ""
+        cause = f": the {maker[0]}{at_(maker[1])} at the end is 0 for all and passes no gradient" if maker else ""
         what = (
-            f"the output of the model{_at(where)} is the same for every example in {run.parts.same} sampled steps, "
+            f"the output of the model{at_(where)} is the same for every example in {run.parts.same} sampled steps, "
             f"though the inputs differ{cause}"
         )
         yield Seen(what, where, float(run.parts.same), remedy=f"leave out the {maker[0]} at the end" if maker else "")
@@ -316,7 +314,7 @@ def _rectified(run: Run) -> Iterator[Seen]:
     share = sorted(zeros)[len(zeros) // 2]
     if share > ZEROS:
         what = (
-            f"{maker[0]}{_at(maker[1])} sets {share:.0%} of the predictions to exactly 0, and the loss compares them "
+            f"{maker[0]}{at_(maker[1])} sets {share:.0%} of the predictions to exactly 0, and the loss compares them "
             "with the targets of a regression"
         )
         yield Seen(what, maker[1], share)
@@ -330,7 +328,7 @@ def _rectified(run: Run) -> Iterator[Seen]:
 def _copies(run: Run) -> Iterator[Seen]:
     for variable, where in run.parts.copies if run.calls.steps >= MANY else ():
         what = (
-            f"'{variable}'{_at(where)} is a copy of the model, and after {run.calls.steps} steps it still has the "
+            f"'{variable}'{at_(where)} is a copy of the model, and after {run.calls.steps} steps it still has the "
             "weights with which training began"
         )
         yield Seen(what, where or run.setup.built)
@@ -352,26 +350,20 @@ def _follows(run: Run) -> Iterator[Seen]:
         step = float(np.median(moved[np.isfinite(moved)])) if np.isfinite(moved).any() else 0.0
         if 0 < distance < AT_ONCE * step:
             what = (
-                f"'{variable}', a copy that is moved{_at(where)}, is at the end {distance / step:.1%} of a step of the "
+                f"'{variable}', a copy that is moved{at_(where)}, is at the end {distance / step:.1%} of a step of the "
                 "optimizer away from the model: it takes nearly all from the model each time, and keeps nothing"
             )
             yield Seen(what, where or run.setup.built, distance / step)
             return
 
 
-def _output_rectifier(graph: Graph | None) -> tuple[str, str] | None:
+def _output_rectifier(graph: Graph) -> tuple[str, str] | None:
     """Return name and line of the rectifier whose result a squared or absolute error compares."""
-    if graph is None:
-        return None
     for op in graph.ops:
-        maker = graph.made_by(op.parents[0]) if op.name in _SQUARES and op.parents else None
+        maker = graph.maker(op) if op.name in _SQUARES else None
         if maker is not None and maker.name in {"relu", "relu6"}:
             return maker.name, maker.where
     return None
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
 
 
 RULES = rules_of(globals())

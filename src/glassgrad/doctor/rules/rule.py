@@ -104,6 +104,11 @@ def rules_of(names: Mapping[str, object]) -> Rules:
     return tuple(one for one in names.values() if isinstance(one, Rule))
 
 
+def at_(line: str) -> str:
+    """Return a place for a sentence: " at train.py:3"; empty if it is unknown."""
+    return f" at {line}" if line else ""
+
+
 def listed(names: Sequence[str]) -> str:
     """Return names as a list in words, at most the first four."""
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor import source_lines
-from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, info, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
 HIGHEST = {"SGD": 5.0, "SGDMomentum": 5.0, "RMSprop": 0.2, "Adagrad": 2.0, "Lion": 0.1}
@@ -126,7 +126,7 @@ def _betas(run: Run) -> Iterator[Seen]:
         betas = options.get("betas", ())
         if len(betas) == 2 and betas[0] > betas[1]:
             what = (
-                f"the betas of {kind}{_at(run.setup.built)} are {betas[0]:g} and {betas[1]:g}: the average of the "
+                f"the betas of {kind}{at_(run.setup.built)} are {betas[0]:g} and {betas[1]:g}: the average of the "
                 "gradients reaches further back than that of their squares, which is to keep its steps small"
             )
             yield Seen(what, run.setup.built, float(betas[0]))
@@ -157,7 +157,7 @@ def _round(run: Run) -> Iterator[Seen]:
         if one.kind == "CosineAnnealingLR" and 1 < one.period < SHORT and one.steps > ROUNDS * one.period and each:
             where = run.calls.line("schedule")
             what = (
-                f"{one.kind}, made at {one.where} for {one.period} steps, took {one.steps}{_at(where)}: the rate goes "
+                f"{one.kind}, made at {one.where} for {one.period} steps, took {one.steps}{at_(where)}: the rate goes "
                 f"down and up again {one.steps / one.period / 2:.0f} times"
             )
             yield Seen(what, where or one.where, one.steps / one.period)
@@ -189,10 +189,6 @@ def _frozen_layers(run: Run) -> Iterator[Seen]:
             f"{share:.0%} of the model's numbers are frozen{place} ({listed(run.setup.frozen)}) and keep their values"
         )
         yield Seen(what, parts.frozen_at or run.setup.built, share)
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
 
 
 RULES = rules_of(globals())

@@ -16,6 +16,7 @@ from glassgrad.doctor.rules.rule import (
     COHEN,
     GLOROT,
     Seen,
+    at_,
     error,
     info,
     listed,
@@ -222,7 +223,7 @@ def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
 
 def _falls_on(run: Run) -> bool:
     """Tell whether the loss still falls in the second half of a run."""
-    curve = run.losses[np.isfinite(run.losses[:, 1]), 1] if len(run.losses) else np.zeros(0)
+    curve = run.curve[:, 1]
     quarter = len(curve) // 4
     if quarter < EARLY:
         return False
@@ -246,7 +247,7 @@ def _clipped(run: Run, data: MonitorData) -> Iterator[Seen]:
         what = (
             f"the gradients are clipped in {cut.mean():.0%} of the steps, from a median of "
             f"{np.median(data.total_norm[known]):.3g} to {np.median(data.total_norm_clipped[known]):.3g}: the limit"
-            f"{_at(run.calls.line('clip'))} acts as a learning rate"
+            f"{at_(run.calls.line('clip'))} acts as a learning rate"
         )
         where = run.calls.line("clip")
         yield Seen(what, where, float(cut.mean()), pairs(data.steps[known], data.total_norm[known]))
@@ -382,7 +383,7 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
 @_sampled(3)
 def _no_slope(run: Run, data: MonitorData) -> Iterator[Seen]:
     nothing = [name for at, name in enumerate(data.parameters) if (data.gradient_norm[:, at] == 0).all()]
-    for op in run.graph.ops if run.graph is not None and nothing else ():
+    for op in run.graph.ops if nothing else ():
         if op.name in _FLAT and op.parents and op.parents[0] >= 0:
             what = (
                 f"the slope of {op.name} at {op.where} is 0 everywhere, so {listed(nothing)} got a gradient of zeros "
@@ -489,10 +490,6 @@ def _unshuffled(run: Run) -> Iterator[Seen]:
     alike = sum(labels.distinct == 1 for labels in known)
     what = "each batch has the labels of one class" if alike == len(known) else "the labels of each batch come in order"
     yield Seen(f"{what}, in all {len(known)} sampled steps: the data are not shuffled", run.calls.line("loss"))
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
 
 
 RULES = rules_of(globals())

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor import source_lines
-from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Constant, Graph, Labels, Op
+from glassgrad.doctor.graphs.graph import CONSTANT, UNKNOWN, VIEWS, Constant, Graph, Labels, Op
 from glassgrad.doctor.library import Array, words
 from glassgrad.doctor.rules.layers import LINEAR, contrasts
-from glassgrad.doctor.rules.rule import Seen, error, info, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, info, rules_of, warning
 from glassgrad.doctor.run import Run
 
 _ERRORS = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
@@ -37,29 +37,21 @@ CLOSE = 0.9
 """The largest output, from which a bound of 1 and not a small layer keeps the outputs there."""
 
 
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
-
-
-def _line(op: Op) -> str:
-    return f"{op.name} at {op.where}" if op.where else op.name
-
-
-def has_several(graph: Graph | None) -> bool:
+def has_several(graph: Graph) -> bool:
     """Tell whether a loss compares outputs with class numbers in several places.
 
     Example:
-        >>> has_several(None)
+        >>> has_several(UNKNOWN)
         False
     """
-    return graph is not None and sum(op.labels is not None for op in graph.ops) > 1
+    return sum(op.labels is not None for op in graph.ops) > 1
 
 
-def compared(graph: Graph | None) -> Iterator[tuple[Op, Op, Constant]]:
+def compared(graph: Graph) -> Iterator[tuple[Op, Op, Constant]]:
     """Yield the ops that compare a tracked operand with a known one, with the maker of the tracked one."""
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         tracked = [parent for parent in op.parents[:2] if parent >= 0]
-        maker = graph.made_by(tracked[0]) if graph is not None and len(tracked) == 1 else None
+        maker = graph.made_by(tracked[0]) if len(tracked) == 1 else None
         if op.constant is not None and op.constant.shape and maker is not None:
             yield op, maker, op.constant
 
@@ -71,16 +63,16 @@ def compared(graph: Graph | None) -> Iterator[tuple[Op, Op, Constant]]:
 )
 def _softmax_of_one(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         alone = op.name.endswith("softmax") and op.axis is not None and op.shape and op.shape[op.axis] == 1
         one_class = op.labels is not None and op.labels.classes == 1
         if alone or one_class:
             what = (
-                f"{_line(op)} goes along an axis of length 1 (shape {list(op.shape)}), where the result is 1 whatever "
+                f"{op} goes along an axis of length 1 (shape {list(op.shape)}), where the result is 1 whatever "
                 "enters: no gradient passes it"
             )
             if one_class:
-                what = f"{_line(op)} has one output, whose softmax is always 1: the loss is always 0"
+                what = f"{op} has one output, whose softmax is always 1: the loss is always 0"
             yield Seen(what, op.where, 1.0)
             return
 
@@ -97,7 +89,7 @@ def _softmax_of_several(run: Run) -> Iterator[Seen]:
             target.low >= 0 and target.high <= 1
         ):
             what = (
-                f"the outputs of {_line(maker)} add up to 1, and an example has from {least:g} to {most:g} labels: "
+                f"the outputs of {maker} add up to 1, and an example has from {least:g} to {most:g} labels: "
                 "several labels cannot hold at once"
             )
             yield Seen(what, maker.where or op.where, most)
@@ -109,7 +101,7 @@ def _out_of_range(run: Run) -> Iterator[Seen]:
     for op, _, target in compared(run.graph):
         if op.name in _BINARY and (target.low < 0 or target.high > 1):
             what = (
-                f"the targets of {_line(op)} run from {target.low:g} to {target.high:g}; it takes probabilities from "
+                f"the targets of {op} run from {target.low:g} to {target.high:g}; it takes probabilities from "
                 "0 to 1, and beyond them the loss has no lower bound"
             )
             yield Seen(what, op.where, target.high if target.high > 1 else target.low)
@@ -130,7 +122,7 @@ def _out_of_reach(run: Run) -> Iterator[Seen]:
         beyond = max(low - target.low, target.high - high) / (high - low)
         if beyond > OUTSIDE:
             what = (
-                f"{_line(maker)} makes outputs from {low:g} to {high:g}, and the targets run from {target.low:.3g} to "
+                f"{maker} makes outputs from {low:g} to {high:g}, and the targets run from {target.low:.3g} to "
                 f"{target.high:.3g}"
             )
             yield Seen(what, maker.where or op.where, beyond)
@@ -147,7 +139,7 @@ def _normalised(run: Run) -> Iterator[Seen]:
         spread = target.std > 0 and target.shape[0] > 3
         if op.name in _ERRORS and maker.name in _NORMS and spread and op.shape in {(), target.shape}:
             what = (
-                f"{_line(maker)} makes the predictions that {_line(op)} compares with targets of mean {target.mean:.3g}"
+                f"{maker} makes the predictions that {op} compares with targets of mean {target.mean:.3g}"
                 f" and deviation {target.std:.3g}: it takes away by how much they differ"
             )
             yield Seen(what, maker.where or op.where)
@@ -161,14 +153,14 @@ def _normalised(run: Run) -> Iterator[Seen]:
     LARGE,
 )
 def _unnormalised(run: Run) -> Iterator[Seen]:
-    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    curve = run.curve
     if len(curve) > 4 and np.median(curve[-3:, 1]) < LEARNT * curve[0, 1]:
         return
     for op, _, target in compared(run.graph):
         size = max(abs(target.mean), target.std)
         if op.name == "mse_loss" and size > LARGE:
             what = (
-                f"the targets of {_line(op)} have mean {target.mean:.3g} and deviation {target.std:.3g}: the first "
+                f"the targets of {op} have mean {target.mean:.3g} and deviation {target.std:.3g}: the first "
                 "gradients are as large"
             )
             yield Seen(what, op.where, size)
@@ -185,19 +177,19 @@ def _no_logarithm(run: Run) -> Iterator[Seen]:
     if found is not None:
         op, maker = found
         yield Seen(
-            f"nll_loss takes log-probabilities, and {_line(maker)} makes other numbers: the loss has a wrong slope",
+            f"nll_loss takes log-probabilities, and {maker} makes other numbers: the loss has a wrong slope",
             run.calls.line("loss") or op.where,
         )
 
 
-def missing_logarithm(graph: Graph | None) -> tuple[Op, Op] | None:
+def missing_logarithm(graph: Graph) -> tuple[Op, Op] | None:
     """Return an nll_loss that takes something other than log-probabilities, and what made that; None without one."""
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         picked = op.parents[0] if op.name == "nll_loss" and op.parents else -1
-        if op.name == "negative" and graph is not None:
+        if op.name == "negative":
             picked = _gathered(graph, op.parents[0] if op.parents else -1)
-        maker = graph.made_by(picked) if graph is not None and picked >= 0 else None
-        if graph is not None and maker is not None and maker.name not in LOGS and not graph.normalises(maker):
+        maker = graph.made_by(picked) if picked >= 0 else None
+        if maker is not None and maker.name not in LOGS and not graph.normalises(maker):
             return op, maker
     return None
 
@@ -243,7 +235,7 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
 )
 def _sides_alike(run: Run) -> Iterator[Seen]:
     sides = run.parts.sides
-    named = {op.name for _, op in run.graph.of_loss()} if run.graph is not None else set()
+    named = {op.name for op in run.graph.of_loss()}
     others = named & (LOGS | {"softplus", "relu"})  # which tell one kind apart without a target
     if len(sides) < SIDES or others or not all(value == sides[0][0] for value, _ in sides):
         return
@@ -271,7 +263,7 @@ def _divided_again(run: Run) -> Iterator[Seen]:
         where = run.calls.line("loss")
         what = (
             f"the first loss is {first:.3g}, and a mean over the batch of {known[0].count} would be about {guess:.3g}: "
-            f"the loss{_at(where)} is divided by the size of the batch once more"
+            f"the loss{at_(where)} is divided by the size of the batch once more"
         )
         yield Seen(what, where, first)
 
@@ -283,18 +275,18 @@ def _divided_again(run: Run) -> Iterator[Seen]:
 )
 def _divided_mean(run: Run) -> Iterator[Seen]:
     graph, batch = run.graph, run.data.batch[:1].tolist() if run.data is not None else []
-    if graph is None or not batch or not batch[0] >= ENOUGH // 8 or {"BFB", "BB"} & _pairs_of(run.calls.sequence):
+    if not batch or not batch[0] >= ENOUGH // 8 or {"BFB", "BB"} & _pairs_of(run.calls.sequence):
         return
     number = graph.loss
     for _ in range(6):
         op = graph.ops[number] if number >= 0 else None
-        tracked = [parent for parent in op.parents if parent >= 0] if op is not None else []
+        tracked = op.tracked if op is not None else []
         if op is None or op.shape != () or len(tracked) != 1 or op.name not in {"divide", "multiply", "negative"}:
             return
         before = graph.made_by(tracked[0])
         if op.name == "divide" and op.factor == batch[0] and before is not None and _averages(graph, before):
             what = (
-                f"{_line(before)} is a mean over the batch of {batch[0]:g} already, and {_line(op)} divides it by the "
+                f"{before} is a mean over the batch of {batch[0]:g} already, and {op} divides it by the "
                 "size of the batch once more"
             )
             yield Seen(what, op.where, float(op.factor))
@@ -308,7 +300,7 @@ def _pairs_of(sequence: str) -> set[str]:
 
 def _averages(graph: Graph, op: Op) -> bool:
     """Tell whether an op is the mean of everything: itself, or a sum divided by the number of its terms."""
-    terms = graph.made_by(op.parents[0]) if op.name == "divide" and op.parents else None
+    terms = graph.maker(op) if op.name == "divide" else None
     shape = terms.shapes[0] if terms is not None and terms.name == "sum" and terms.shapes else None
     return op.shape == () and (op.name == "mean" or (shape is not None and op.factor == math.prod(shape)))
 
@@ -324,13 +316,13 @@ def _bounded(run: Run) -> Iterator[Seen]:
         return
     reach = max(labels.reach for labels in known)
     graph = run.graph
-    cut = graph is None or any(op.name in {"nll_loss", "log_softmax"} for op in graph.ops)
+    cut = not graph.ops or any(op.name in {"nll_loss", "log_softmax"} for op in graph.ops)
     near = sum(labels.reach > CLOSE for labels in known)
     if reach <= 1.0001 and near >= 0.5 * len(known) and not cut:
         where = run.calls.line("loss")
         least = math.log(1 + (known[0].classes - 1) * math.exp(-2))
         what = (
-            f"the outputs that cross entropy{_at(where)} takes lie between -1 and 1, as cosines do, "
+            f"the outputs that cross entropy{at_(where)} takes lie between -1 and 1, as cosines do, "
             f"in all {len(known)} sampled steps: with {known[0].classes} classes the loss cannot fall below {least:.3g}"
         )
         yield Seen(what, where, reach)
@@ -358,15 +350,15 @@ def _favoured(run: Run) -> Iterator[Seen]:
         where = run.calls.line("loss")
         made = source_lines.calling(_ENTROPIES, run.parts.files, "weight")
         what = (
-            f"the loss{_at(where)} gives class {most}, the commonest, a weight of {weights[most]:.3g}, and class "
+            f"the loss{at_(where)} gives class {most}, the commonest, a weight of {weights[most]:.3g}, and class "
             f"{least}, the rarest, {weights[least]:.3g}{f' (set at {made})' if made else ''}: it counts for even less"
         )
         yield Seen(what, made or where, float(weights[most] / max(weights[least], 1e-12)))
 
 
-def _by_example(graph: Graph | None, labels: Labels) -> Array | None:
+def _by_example(graph: Graph, labels: Labels) -> Array | None:
     """Return the class weights from the weights of the examples in a loss; None if they do not depend on the class."""
-    if labels.values is None or labels.classes < 2 or graph is None:
+    if labels.values is None or labels.classes < 2:
         return None
     for op in graph.ops:
         weights = op.constant.values if op.name == "multiply" and op.constant is not None else None
@@ -425,7 +417,7 @@ def _classes_as_numbers(run: Run) -> Iterator[Seen]:
         counted = len(seen) > 2 and seen[0] == 0 and np.array_equal(seen, np.arange(len(seen)))
         if counted and target.values.size >= 4 * len(seen) and maker.name in LINEAR:
             what = (
-                f"the targets of {_line(op)} are the numbers from 0 to {int(seen[-1])}, which look like classes: the "
+                f"the targets of {op} are the numbers from 0 to {int(seen[-1])}, which look like classes: the "
                 "error takes class 1 for closer to class 2 than to class 5"
             )
             yield Seen(what, op.where, float(len(seen)))
@@ -447,7 +439,7 @@ def _rows(run: Run) -> Iterator[Seen]:
             least, most = target.rows
             if most > 1:
                 what = (
-                    f"the targets of {_line(op)} have from {least:g} to {most:g} ones in a row: cross entropy takes "
+                    f"the targets of {op} have from {least:g} to {most:g} ones in a row: cross entropy takes "
                     "probabilities that add up to 1, and its softmax lets one label win over the others"
                 )
                 yield Seen(what, op.where, most)
@@ -461,16 +453,16 @@ def _rows(run: Run) -> Iterator[Seen]:
     source="Mnih et al. (2015), Human-level control through deep reinforcement learning",
 )
 def _moving(run: Run) -> Iterator[Seen]:
-    graph = None if run.parts.strays else run.graph
-    for op in () if graph is None else graph.ops:
-        if graph is None or op.name not in _ERRORS or sum(parent >= 0 for parent in op.parents[:2]) < 2:
+    graph = UNKNOWN if run.parts.strays else run.graph
+    for op in graph.ops:
+        if op.name not in _ERRORS or sum(parent >= 0 for parent in op.parents[:2]) < 2:
             continue
         for parent in op.parents[:2]:
             goal = graph.made_by(parent)
             value = _bootstrapped(graph, goal)
             if goal is not None and value is not None:
                 what = (
-                    f"{_line(op)} compares the model with {_line(goal)}, a reward and a value of the next state "
+                    f"{op} compares the model with {goal}, a reward and a value of the next state "
                     f"({value}) that have gradients too: a step also moves the target towards the prediction"
                 )
                 yield Seen(what, goal.where or op.where)
@@ -488,7 +480,7 @@ def _bootstrapped(graph: Graph, op: Op | None) -> str | None:
     value = graph.made_by(op.parents[1 - given[0]])
     if value is None or value.name != "multiply" or CONSTANT not in value.parents[:2]:
         return None
-    return _line(value)
+    return str(value)
 
 
 RULES = rules_of(globals())

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import modules, setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import ident, indices, is_op, method_of, object_of, set_by, within, without
 from glassgrad.doctor.reading.polarity import is_padding, kind, polarity
-from glassgrad.doctor.reading.program import Class, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import layer, library_name, losses, op
+from glassgrad.doctor.reading.values import axis_of, layer, library_layer, library_name, losses, op
 
 _ENCODERS = frozenset({"TransformerEncoder", "TransformerEncoderLayer"})
 _ATTENDING = _ENCODERS | {"MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
@@ -31,15 +32,14 @@ def _inverted(program: Program) -> Iterator[Spot]:
         mask, wanted, what = found
         said = polarity(program, mask)
         if said and said != wanted:
-            ends = [one.node for one in flow(program).ends(mask)]
             places = "what is to be left out" if said == "drop" else "what is to be kept"
-            also = [program.statement(one) for one in ends]
+            also = [program.statement(one) for one in flow(program).origins(mask)]
             yield spot(call, mask, *also, text=shown(mask), places=places, what=what)
 
 
 def _mask_of(program: Program, call: ast.Call) -> tuple[ast.expr, str, str] | None:
     """Return the mask argument of a call, what true means in it ("keep" or "drop"), and the reason in words."""
-    name = library_name(program, call) or getattr(call.func, "attr", "")
+    name = library_name(program, call) or method_of(call)
     if name == "scaled_dot_product_attention":
         mask = argument(call, "attn_mask", 3)
         if mask is not None and kind(program, mask) == "bool":
@@ -50,8 +50,8 @@ def _mask_of(program: Program, call: ast.Call) -> tuple[ast.expr, str, str] | No
         return (mask, "drop", "masked_fill replaces the places that are true") if _is_low(program, filler) else None
     if name == "where" and len(call.args) == 3 and _is_low(program, call.args[2]):
         return call.args[0], "keep", "where keeps the scores of the places that are true"
-    held = layer(program, call.func)
-    if held is not None and held.name in _ATTENDING and held.owner is None:
+    held = library_layer(program, call.func)
+    if held is not None and held.name in _ATTENDING:
         for key in ("attn_mask", "mask", "key_padding_mask", "src_mask", "src_key_padding_mask", "tgt_mask"):
             mask = argument(call, key)
             if mask is not None and kind(program, mask) == "bool":
@@ -66,6 +66,11 @@ def _is_low(program: Program, node: ast.expr) -> bool:
     return "-inf" in text or bool(re.search(r"-\s*\w+\.inf|finfo.*min", text)) or (value is not None and value <= -1e4)
 
 
+def _words(node: ast.AST) -> list[str]:
+    """Return the names of variables, attributes and arguments in a node."""
+    return [ident(one) or str(getattr(one, "arg", "")) for one in ast.walk(node)]
+
+
 # --- targets seen ---
 
 
@@ -73,8 +78,7 @@ def _is_low(program: Program, node: ast.expr) -> bool:
 def _seen(program: Program) -> Iterator[Spot]:
     """Find models of the next token whose attention has no mask, or a mask that is off by one."""
     yield from _late_masks(program)
-    words = {getattr(node, "attr", getattr(node, "id", getattr(node, "arg", ""))) for node in program.nodes}
-    limited = any(isinstance(word, str) and re.search(r"mask|tril|triu|causal|inf$", word) for word in words)
+    limited = any(re.search(r"mask|tril|triu|causal|inf$", word) for word in _words(program.tree))
     for one in losses(program):
         if one.kind != "cross_entropy" or one.target is None:
             continue
@@ -93,13 +97,12 @@ def _late_masks(program: Program) -> Iterator[Spot]:
     """Find `tril(ones, diagonal=1)` and `triu(ones, diagonal=2)`, which let each position see the next one."""
     for call in program.calls:
         full = program.names.full(call.func)
-        name = last(full) or getattr(call.func, "attr", "")
+        name = last(full) or method_of(call)
         diagonal = number(argument(call, "diagonal", 1 if full else 0)) if name in {"tril", "triu"} else None
         limit = 1 if name == "tril" else 2
         if diagonal == limit and "ones" in ast.unparse(call) and any(_attends(program, one) for one in program.calls):
-            yield spot(
-                call, program.statement(call), what=f"and the mask {shown(call)} lets each place see the next one"
-            )
+            what = f"and the mask {shown(call)} lets each place see the next one"
+            yield spot(call, program.statement(call), what=what)
 
 
 def _attends(program: Program, call: ast.Call) -> bool:
@@ -111,48 +114,44 @@ def _attends(program: Program, call: ast.Call) -> bool:
 
 def _unmasked(program: Program, node: ast.expr) -> ast.expr:
     """Return scores without their mask."""
-    one = flow(program).end(node)
-    made = one.node if one is not None else None
-    masked = isinstance(made, ast.Call) and getattr(made.func, "attr", "") == "masked_fill"
-    return made.func.value if masked and isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) else node
+    made = flow(program).origin(node)
+    inner = object_of(made) if method_of(made) == "masked_fill" else None
+    return node if inner is None else inner
 
 
 def _same_tokens(program: Program, output: ast.expr, target: ast.expr) -> bool:
     """Tell whether a target is the unshifted input of a model of tokens."""
     embeds = any(library_name(program, one) == "Embedding" for one in program.calls)
     wanted = _plain(target)
-    given = [_plain(arg) for call in _called(program, output) if isinstance(call, ast.Call) for arg in call.args[:1]]
-    return embeds and bool(wanted) and wanted in given
+    return (
+        embeds
+        and bool(wanted)
+        and wanted in [_plain(one) for call in _called(program, output) for one in call.args[:1]]
+    )
 
 
 def _plain(node: ast.expr) -> str:
     """Return the variable in `x.view(-1)` and similar calls; empty for a slice or another expression."""
-    while isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"view", "reshape", "flatten", "contiguous"}:
-        assert isinstance(node.func, ast.Attribute)
-        node = node.func.value
+    node = without(node, "view", "reshape", "flatten", "contiguous")
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def _next_tokens(program: Program, output: ast.expr, target: ast.expr) -> bool:
     """Tell whether a target is the input of the model shifted by one."""
     source = _slice_of(program, target, True)
-    given = [
-        _slice_of(program, arg, False)
-        for end in _called(program, output)
-        for arg in (end.args if isinstance(end, ast.Call) else [])
-    ]
-    return source is not None and any(one == source for one in given if one is not None)
+    inputs = [one for call in _called(program, output) for one in call.args]
+    return source is not None and any(_slice_of(program, one, False) == source for one in inputs)
 
 
-def _called(program: Program, node: ast.expr) -> Iterator[ast.expr]:
+def _called(program: Program, node: ast.expr) -> Iterator[ast.Call]:
     """Yield the calls of models that compute a value, without entering them."""
     seen = 0
     waiting: list[ast.expr] = [node]
     while waiting and seen < 12:
         one, seen = waiting.pop(), seen + 1
         if isinstance(one, ast.Name):
-            bound = program.bound(one)
-            waiting += [bound.value] if bound is not None and bound.value is not None else []
+            source = program.source_of(one)
+            waiting += [source] if source is not None else []
         elif isinstance(one, ast.Call):
             if layer(program, one.func) is not None:
                 yield one
@@ -162,23 +161,17 @@ def _called(program: Program, node: ast.expr) -> Iterator[ast.expr]:
             waiting.append(one.value)
 
 
-def _slice_of(program: Program, node: ast.expr, later: bool) -> str | None:
-    """Return the text of x for `x[:, 1:]` or `x[1:]`; with `earlier`, for `x[:, :-1]` or `x[:-1]`."""
+def _slice_of(program: Program, node: ast.expr | None, later: bool) -> str | None:
+    """Return the text of x for `x[:, 1:]` or `x[1:]` if it is to begin `later`; else for `x[:, :-1]` or `x[:-1]`."""
     for _ in range(6):
         if isinstance(node, ast.Name):
-            bound = program.bound(node)
-            if bound is None or bound.value is None or bound.item is not None:
-                return None
-            node = bound.value
+            node = program.value_of(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not program.names.full(node.func):
             node = node.func.value
         else:
             break
-    if not isinstance(node, ast.Subscript):
-        return None
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    cut = parts[-1]
-    if not isinstance(cut, ast.Slice):
+    cut = indices(node)[-1] if isinstance(node, ast.Subscript) else None
+    if not isinstance(node, ast.Subscript) or not isinstance(cut, ast.Slice):
         return None
     low, high = number(cut.lower), number(cut.upper)
     right = (low == 1 and cut.upper is None) if later else (high == -1 and cut.lower is None)
@@ -191,35 +184,24 @@ def _attention(program: Program) -> ast.expr | None:
         name, operand = op(program, call)
         if name == "softmax" and operand is not None and _is_scores(program, operand):
             return call
-        if (
-            name == "scaled_dot_product_attention"
-            and not is_given(call, "attn_mask", 3)
-            and not is_given(call, "is_causal", 5)
-        ):
+        masked = is_given(call, "attn_mask", 3) or is_given(call, "is_causal", 5)
+        if name == "scaled_dot_product_attention" and not masked:
             return call
-        held = layer(program, call.func)
-        if held is not None and held.owner is None and held.name in _ENCODERS | {"MultiheadAttention"}:
+        held = library_layer(program, call.func)
+        if held is not None and held.name in _ENCODERS | {"MultiheadAttention"}:
             return call
     return None
 
 
 def _is_scores(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the product of queries and transposed keys."""
-    ends = flow(program).ends(node)
-    return any(
-        "transpose" in text or ".mT" in text or "einsum" in text
-        for text in (ast.unparse(one.node) for one in ends if _product(program, one.node))
-    )
+    products = [ast.unparse(one) for one in flow(program).origins(node) if _product(program, one)]
+    return any(word in text for text in products for word in ("transpose", ".mT", "einsum"))
 
 
 def _product(program: Program, node: ast.expr) -> bool:
-    return any(
-        (isinstance(one, ast.BinOp) and isinstance(one.op, ast.MatMult))
-        or (
-            isinstance(one, ast.Call)
-            and (library_name(program, one) or getattr(one.func, "attr", "")) in {"matmul", "bmm", "einsum"}
-        )
-        for one in ast.walk(node)
+    return any(is_op(one, ast.MatMult) for one in ast.walk(node)) or any(
+        (library_name(program, one) or method_of(one)) in {"matmul", "bmm", "einsum"} for one in within(node, ast.Call)
     )
 
 
@@ -230,9 +212,9 @@ def _wrong_axis(program: Program) -> Iterator[Spot]:
         name, operand = op(program, call)
         if name != "softmax" or operand is None:
             continue
-        along = number(argument(call, "dim", 1 if program.names.full(call.func) else 0))
-        ends = [one.node for one in flow(program).ends(operand)]
-        transposed = [axes for one in ends if _product(program, one) for axes in _transposed(one)]
+        along = number(axis_of(program, call))
+        products = [one for one in flow(program).origins(operand) if _product(program, one)]
+        transposed = [axes for one in products for axes in _transposed(one)]
         if along is None or len(transposed) != 1:
             continue
         first, second = sorted(transposed[0])
@@ -244,24 +226,19 @@ def _wrong_axis(program: Program) -> Iterator[Spot]:
 
 def _many(program: Program, call: ast.Call) -> bool:
     """Tell whether the enclosing function unpacks a shape of at least three axes."""
-    around = program.function(call)
-    for node in ast.walk(around) if around is not None else ():
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if (
-            isinstance(target, ast.Tuple)
-            and isinstance(node, ast.Assign)
-            and re.search(r"\.shape|\.size\(\)", ast.unparse(node.value))
-        ):
+    for node in within(program.function(call), ast.Assign):
+        target = node.targets[0]
+        if isinstance(target, ast.Tuple) and re.search(r"\.shape|\.size\(\)", ast.unparse(node.value)):
             return len(target.elts) > 2
     return False
 
 
 def _transposed(node: ast.expr) -> Iterator[tuple[int, int]]:
-    for one in ast.walk(node):
-        if isinstance(one, ast.Call) and getattr(one.func, "attr", "") == "transpose":
-            axes = [constant(arg) if isinstance(constant(arg), int) else None for arg in one.args[-2:]]
-            if len(axes) == 2 and all(isinstance(axis, int) for axis in axes):
-                yield int(str(axes[0])), int(str(axes[1]))
+    for one in within(node, ast.Call):
+        axes = [constant(axis) for axis in one.args[-2:]] if method_of(one) == "transpose" else []
+        known = [axis for axis in axes if isinstance(axis, int)]
+        if len(known) == 2:
+            yield known[0], known[1]
 
 
 # --- axes of sequences ---
@@ -270,18 +247,15 @@ def _transposed(node: ast.expr) -> Iterator[tuple[int, int]]:
 @reads("attention across the batch")
 def _across(program: Program) -> Iterator[Spot]:
     """Find a layer that takes the sequence first, while the script reads its result with the batch first."""
-    for owner in program.modules():
-        forward = owner.methods.get("forward")
-        for call in ast.walk(forward) if forward is not None else ():
-            held = modules(program, call.func) if isinstance(call, ast.Call) and call.args else None
-            if not isinstance(call, ast.Call) or held is None or len(held) != 1:
+    for _, forward in program.forwards():
+        if _turns(forward):
+            continue
+        for call in within(forward, ast.Call):
+            held = modules(program, call.func) if call.args else None
+            made = _made_with_axes(program, held[0].call, held[0].name) if held is not None and len(held) == 1 else None
+            if made is None or is_given(made, "batch_first"):
                 continue
-            made = _made_with_axes(program, held[0].call, held[0].name)
-            if made is None or constant(argument(made, "batch_first")) is True or is_given(made, "batch_first"):
-                continue
-            if forward is not None and _turned(program, call, forward):
-                continue
-            reader = _batch_first_reader(program, owner, call)
+            reader = _batch_first_reader(program, forward, call)
             if reader is not None:
                 yield spot(made, call, reader, program.statement(call), text=shown(made), reader=shown(reader))
 
@@ -294,38 +268,29 @@ def _made_with_axes(program: Program, call: ast.Call, name: str) -> ast.Call | N
     return call if name in {"TransformerEncoderLayer", "MultiheadAttention", "Transformer"} else None
 
 
-def _turned(program: Program, call: ast.Call, forward: ast.AST) -> bool:
+def _turns(forward: ast.AST) -> bool:
     """Tell whether a `forward` exchanges axes, and so may put the sequence first."""
     text = ast.unparse(forward)
     return bool(re.search(r"transpose\(|permute\(|\.mT|swapaxes|einsum|rearrange|stack\(", text))
 
 
-def _batch_first_reader(program: Program, owner: Class, call: ast.Call) -> ast.expr | None:
+def _batch_first_reader(program: Program, forward: ast.AST, call: ast.Call) -> ast.expr | None:
     """Return the expression that reads a result with the batch first: a mean over axis 1, or an index into axis 1."""
     statement = program.statement(call)
-    names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
-    names |= {
-        one.elts[0].id
-        for one in getattr(statement, "targets", [])
-        if isinstance(one, ast.Tuple) and isinstance(one.elts[0], ast.Name)
-    }
-    forward = owner.methods.get("forward")
-    for node in ast.walk(forward) if forward is not None else ():
-        line = getattr(node, "lineno", 0)
-        if line < statement.lineno:
+    tuples = [one.elts[0] for one in getattr(statement, "targets", []) if isinstance(one, ast.Tuple)]
+    names = set_by(statement) | {one.id for one in tuples if isinstance(one, ast.Name)}
+    for node in ast.walk(forward):
+        if getattr(node, "lineno", 0) < statement.lineno:
             continue
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in {"mean", "sum", "amax", "max"}
-        ):
-            mine = ast.unparse(node.func.value) in names or node.func.value is call
+        if isinstance(node, ast.Call) and method_of(node) in {"mean", "sum", "amax", "max"}:
+            held = object_of(node)
+            mine = held is call or (held is not None and ast.unparse(held) in names)
             if mine and number(argument(node, "dim", 0)) == 1:
                 return node
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and ast.unparse(node.value) in names:
             parts = node.slice.elts
             whole = isinstance(parts[0], ast.Slice) and parts[0].lower is None and parts[0].upper is None
-            if whole and isinstance(constant(parts[1]), int):
+            if whole and len(parts) > 1 and isinstance(constant(parts[1]), int):
                 return node
     return None
 
@@ -347,81 +312,62 @@ def _pads(program: Program) -> ast.expr | None:
 def _padded_targets(program: Program) -> Iterator[Spot]:
     """Find cross entropy over the positions of padded sequences that does not ignore the padding."""
     padded = _pads(program)
-    fillers = [argument(one, "padding_value", 2) for one in program.calls_of("pad_sequence")]
-    fillers += [argument(one, "padding_value", 2) for one in program.calls_of(".pad_sequence")]
-    if padded is None or any(setting(program, one) == -100 for one in fillers) or _writes_filler(program):
+    pads = [*program.calls_of("pad_sequence"), *program.calls_of(".pad_sequence")]
+    ignored = any(setting(program, argument(one, "padding_value", 2)) == -100 for one in pads)
+    if padded is None or ignored or _writes_filler(program):
         return
     for one in losses(program):
-        if one.kind not in {"cross_entropy", "nll_loss"} or one.target is None or not _of_places(program, one.input):
+        if one.kind not in {"cross_entropy", "nll_loss"} or one.target is None or not _of_places(one.input):
             continue
         made = layer(program, one.call.func)
         calls = [one.call, made.call if made is not None and made.owner is None else one.call]
         given = next((found for call in calls if (found := argument(call, "ignore_index")) is not None), None)
-        ends = flow(program).ends(given) if given is not None else ()
-        off = given is None or (bool(ends) and all(number(end.node) == -100 for end in ends))
+        ends = flow(program).origins(given) if given is not None else []
+        off = given is None or (bool(ends) and all(number(end) == -100 for end in ends))
         masked = any(is_given(call, "reduction") for call in calls) or _masks(program, one.call)
         if off and not masked:
-            yield spot(
-                one.call, program.statement(one.call), padded, made.call if made else one.call, text=shown(one.call)
-            )
+            also = program.statement(one.call), padded, made.call if made else one.call
+            yield spot(one.call, *also, text=shown(one.call))
 
 
 def _writes_filler(program: Program) -> bool:
     """Tell whether the script writes -100 into some targets, as in `labels[labels == pad] = -100`."""
-    writes = (one for one in program.nodes if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Subscript))
-    filled = (
-        one.args[-1] for one in program.calls if getattr(one.func, "attr", "").startswith("masked_fill") and one.args
-    )
-    return any(number(one.value) == -100 for one in writes) or any(number(one) == -100 for one in filled)
+    written = [one.value for one in program.every(ast.Assign) if isinstance(one.targets[0], ast.Subscript)]
+    filled = [one.args[-1] for one in program.calls if method_of(one).startswith("masked_fill") and one.args]
+    return any(number(one) == -100 for one in (*written, *filled))
 
 
-def _of_places(program: Program, node: ast.expr) -> bool:
+def _of_places(node: ast.expr) -> bool:
     """Tell whether a loss compares outputs for many positions: the script joins or exchanges their axes."""
     text = ast.unparse(node)
     return bool(re.search(r"flatten\(0, ?1\)|transpose\(1, ?2\)|permute\(0, ?2, ?1\)|(view|reshape)\(-1, ", text))
 
 
 def _masks(program: Program, node: ast.AST) -> bool:
-    around = program.function(node) or program.tree
-    names = {getattr(one, "id", getattr(one, "attr", "")) for one in ast.walk(around)}
-    return any(isinstance(name, str) and re.search(r"mask|valid|keep|real|pack", name) for name in names)
+    names = map(ident, ast.walk(program.around(node)))
+    return any(re.search(r"mask|valid|keep|real|pack", name) for name in names)
 
 
 @reads("padding in the mean")
 def _padded_mean(program: Program) -> Iterator[Spot]:
     """Find a mean over the positions of padded, embedded tokens that uses neither a mask nor lengths."""
     padded = _pads(program)
-    if padded is None:
-        return
-    for owner in program.modules():
-        words = {getattr(one, "id", getattr(one, "attr", getattr(one, "arg", ""))) for one in ast.walk(owner.node)}
-        if any(
-            isinstance(word, str)
-            and (_MASKED.search(word) or (is_padding(program, ast.Name(word)) and word != "padding_idx"))
-            for word in words
-        ):
+    for owner in program.modules() if padded is not None else ():
+        words = _words(owner.node)
+        if any(_MASKED.search(one) or (is_padding(ast.Name(one)) and one != "padding_idx") for one in words):
             continue
-        for call in ast.walk(owner.node):
-            mean = (
-                isinstance(call, ast.Call)
-                and isinstance(call.func, ast.Attribute)
-                and call.func.attr in {"mean", "max", "amax"}
-            )
-            if not mean or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-                continue
-            place = 1 if program.names.full(call.func) else 0
-            operand = call.args[0] if place and call.args else call.func.value
-            if number(argument(call, "dim", place)) == 1 and _embedded(program, operand):
+        for call in within(owner.node, ast.Call):
+            operand = program.operand(call) if method_of(call) in {"mean", "max", "amax"} else None
+            if number(axis_of(program, call)) == 1 and _embedded(program, operand) and padded is not None:
                 yield spot(call, padded, program.statement(call), text=shown(call))
 
 
-def _embedded(program: Program, node: ast.expr, depth: int = 0) -> bool:
+def _embedded(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Tell whether a value has one embedded token for each position."""
     if depth > 8:
         return False
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        return bound is not None and bound.value is not None and _embedded(program, bound.value, depth + 1)
+        return _embedded(program, program.source_of(node), depth + 1)
     if isinstance(node, ast.BinOp):
         return _embedded(program, node.left, depth + 1) or _embedded(program, node.right, depth + 1)
     if not isinstance(node, ast.Call):
@@ -429,10 +375,8 @@ def _embedded(program: Program, node: ast.expr, depth: int = 0) -> bool:
     held = layer(program, node.func)
     if held is not None and held.name == "Embedding":
         return True
-    inner = node.args[0] if (held is not None or program.names.full(node.func)) and node.args else None
-    if inner is None and isinstance(node.func, ast.Attribute):
-        inner = node.func.value
-    return inner is not None and _embedded(program, inner, depth + 1)
+    inner = node.args[0] if (held is not None or program.names.full(node.func)) and node.args else object_of(node)
+    return _embedded(program, inner, depth + 1)
 
 
 # --- windows ---
@@ -442,25 +386,20 @@ def _embedded(program: Program, node: ast.expr, depth: int = 0) -> bool:
 def _inside(program: Program) -> Iterator[Spot]:
     """Find windows `x[i : i + n]` with the target `x[i + n - 1]`, which is the last element of the window."""
     for around in [*program.functions.values(), program.tree]:
-        cuts = [one for one in ast.walk(around) if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Load)]
-        windows = [one for one in cuts if isinstance(one.slice, ast.Slice) and one.slice.lower is not None]
-        for window in windows:
-            for target in cuts:
-                same = ast.unparse(target.value) == ast.unparse(window.value) and not isinstance(
-                    target.slice, ast.Slice | ast.Tuple
-                )
-                if same and _is_last(window, target) and _is_pair(program, window, target):
+        cuts = [one for one in within(around, ast.Subscript) if isinstance(one.ctx, ast.Load)]
+        for window in cuts:
+            for target in cuts if isinstance(window.slice, ast.Slice) and window.slice.lower is not None else ():
+                same = ast.unparse(target.value) == ast.unparse(window.value)
+                if same and _is_last(window.slice, target.slice) and _is_pair(program, window, target):
                     yield spot(target, window, text=shown(target), window=shown(window))
 
 
-def _is_last(window: ast.Subscript, target: ast.Subscript) -> bool:
-    """Tell whether an index is the end of a slice minus a number of at least 1."""
-    assert isinstance(window.slice, ast.Slice)
-    end, index = window.slice.upper, target.slice
-    if end is None or not isinstance(index, ast.BinOp) or not isinstance(index.op, ast.Sub):
+def _is_last(window: ast.expr, index: ast.expr) -> bool:
+    """Tell whether an index is the end of a slice minus 1."""
+    end = window.upper if isinstance(window, ast.Slice) else None
+    if end is None or not is_op(index, ast.Sub):
         return False
-    before = number(index.right)
-    return before == 1 and ast.unparse(index.left) == ast.unparse(end)
+    return number(index.right) == 1 and ast.unparse(index.left) == ast.unparse(end)
 
 
 def _is_pair(program: Program, window: ast.AST, target: ast.AST) -> bool:

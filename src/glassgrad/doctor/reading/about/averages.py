@@ -7,8 +7,19 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
-from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import (
+    both_ways,
+    factors_of,
+    has_attribute,
+    is_op,
+    method_of,
+    object_of,
+    only_target,
+    within,
+    without,
+)
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import LOSSES, library_name
@@ -28,21 +39,21 @@ def is_noise(program: Program, node: ast.expr) -> bool:
 @reads("average follows at once")
 def _follows(program: Program) -> Iterator[Spot]:
     """Find averages and targets whose new weights count for more than half."""
-    for node in program.nodes:
+    nodes: list[ast.Assign | ast.Call] = [*program.every(ast.Assign), *program.calls]
+    for node in nodes:
         found = _blend(program, node)
         if found is None:
             continue
         share, follower = found
         follower = f"{follower} {_source(program, follower, node)}"
         if share is not None and share > 0.5 and _FOLLOWER.search(follower):
-            assert isinstance(node, ast.expr | ast.stmt)
             yield spot(node, text=shown(node), share=f"{share:g}")
 
 
 def _source(program: Program, follower: str, node: ast.AST) -> str:
     """Return the source of a loop variable, such as `target.parameters()` in a loop over `zip`."""
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == follower]
-    return " ".join(ast.unparse(one.node) for name in names[:1] for one in flow(program).ends(name))
+    names = [one for one in within(node, ast.Name) if one.id == follower]
+    return " ".join(ast.unparse(one) for name in names[:1] for one in flow(program).origins(name))
 
 
 def _blend(program: Program, node: ast.AST) -> tuple[float | None, str] | None:
@@ -50,17 +61,16 @@ def _blend(program: Program, node: ast.AST) -> tuple[float | None, str] | None:
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and len(node.targets) == 1:
         held = _plain(node.targets[0])
         return _share(program, node.value, held), held
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+    inner = object_of(node)
+    if inner is None or not isinstance(node, ast.Call) or not node.args:
         return None
-    held = _plain(node.func.value)
-    if node.func.attr == "copy_" and isinstance(node.args[0], ast.BinOp):
+    name, held = method_of(node), _plain(inner)
+    if name == "copy_" and isinstance(node.args[0], ast.BinOp):
         return _share(program, node.args[0], held), held
-    if node.func.attr == "lerp_" and len(node.args) > 1:
+    if name == "lerp_" and len(node.args) > 1:
         return setting(program, node.args[1]), held
-    inner = node.func.value
-    if node.func.attr == "add_" and isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "mul_":
-        assert isinstance(inner.func, ast.Attribute)
-        return setting(program, argument(node, "alpha")), _plain(inner.func.value)
+    if name == "add_" and method_of(inner) == "mul_":
+        return setting(program, argument(node, "alpha")), _plain(without(inner, "mul_"))
     return None
 
 
@@ -70,13 +80,13 @@ def _plain(node: ast.expr) -> str:
 
 def _share(program: Program, value: ast.expr, held: str) -> float | None:
     """Return b of `a * held + b * new`, where a and b are numbers that add up to 1."""
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+    if not is_op(value, ast.Add):
         return None
     weights: dict[bool, float | None] = {}
     for side in (value.left, value.right):
-        if not isinstance(side, ast.BinOp) or not isinstance(side.op, ast.Mult):
+        if not is_op(side, ast.Mult):
             return None
-        for factor, other in ((side.left, side.right), (side.right, side.left)):
+        for factor, other in both_ways(side):
             size = setting(program, factor)
             if size is not None:
                 weights[_plain(other) == held] = size
@@ -88,48 +98,46 @@ def _share(program: Program, value: ast.expr, held: str) -> float | None:
 @reads("average pushed away")
 def _pushed(program: Program) -> Iterator[Spot]:
     """Find `average += c * (average - new)`, and the same with a minus and the difference turned."""
-    for node in program.nodes:
-        found = _moved(node)
-        if found is None or not isinstance(node, ast.expr | ast.stmt):
-            continue
-        held, change, sign = found
+    for node, held, change, sign in _moves(program):
         difference = _difference(program, change)
         if difference is None:
             continue
         sides = [_plain(one) for one in (difference.left, difference.right)]
         around = program.owner(node)
         names = [held, getattr(program.function(node), "name", ""), around.node.name if around is not None else ""]
-        if sides[sign < 0] == held != sides[sign > 0] and _FOLLOWER.search(
-            " ".join([*names, _source(program, held, node)])
-        ):
+        follows = _FOLLOWER.search(" ".join([*names, _source(program, held, node)]))
+        if follows and sides[sign < 0] == held != sides[sign > 0]:
             yield spot(node, difference, text=shown(node), held=held, new=sides[sign > 0])
+
+
+def _moves(program: Program) -> Iterator[tuple[ast.expr | ast.stmt, str, ast.expr, int]]:
+    """Yield the statements and calls that change a variable, the variable, what they add or subtract, and the sign."""
+    for node in (one for one in program.nodes if isinstance(one, ast.AugAssign | ast.Assign | ast.Call)):
+        if (found := _moved(node)) is not None:
+            yield node, *found
 
 
 def _moved(node: ast.AST) -> tuple[str, ast.expr, int] | None:
     """Return the variable that a statement changes, what it adds or subtracts, and the sign."""
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
         return _plain(node.target), node.value, 1 if isinstance(node.op, ast.Add) else -1
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"add_", "sub_"}:
-        return (_plain(node.func.value), node.args[0], 1 if node.func.attr == "add_" else -1) if node.args else None
-    value = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-    if (
-        not isinstance(value, ast.BinOp)
-        or not isinstance(value.op, ast.Add | ast.Sub)
-        or not isinstance(node, ast.Assign)
-    ):
+    if method_of(node) in {"add_", "sub_"} and isinstance(node, ast.Call) and (inner := object_of(node)) is not None:
+        return (_plain(inner), node.args[0], 1 if method_of(node) == "add_" else -1) if node.args else None
+    target = only_target(node)
+    value = node.value if isinstance(node, ast.Assign) and target is not None else None
+    if not is_op(value, ast.Add | ast.Sub) or target is None or _plain(value.left) != _plain(target):
         return None
-    held = _plain(node.targets[0])
-    return (held, value.right, 1 if isinstance(value.op, ast.Add) else -1) if _plain(value.left) == held else None
+    return _plain(target), value.right, 1 if isinstance(value.op, ast.Add) else -1
 
 
 def _difference(program: Program, change: ast.expr) -> ast.BinOp | None:
     """Return the difference in a product of a difference and one factor, or the difference itself."""
-    for one in flow(program).ends(change):
-        sides = [one.node]
-        if isinstance(one.node, ast.BinOp) and isinstance(one.node.op, ast.Mult):
-            sides = [it.node for side in (one.node.left, one.node.right) for it in flow(program).ends(side)]
+    for one in flow(program).origins(change):
+        sides = [one]
+        if is_op(one, ast.Mult):
+            sides = [it for side in (one.left, one.right) for it in flow(program).origins(side)]
         for node in sides:
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            if is_op(node, ast.Sub):
                 return node
     return None
 
@@ -137,27 +145,21 @@ def _difference(program: Program, change: ast.expr) -> ast.BinOp | None:
 @reads("averaged twice")
 def _divided(program: Program) -> Iterator[Spot]:
     """Find an update that divides the gradient of a mean loss by the size of the batch."""
-    losses = [one.func.value for one in program.calls_of(".backward") if isinstance(one.func, ast.Attribute)]
-    means = [one for one in losses if _is_mean(program, one)]
-    for node in program.nodes if means else ():
-        found = _moved(node)
-        if found is None or found[2] > 0 or not isinstance(node, ast.expr | ast.stmt):
-            continue
-        quotients = [one for one in ast.walk(found[1]) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)]
-        for one in quotients:
-            grads = any(isinstance(it, ast.Attribute) and it.attr == "grad" for it in ast.walk(one.left))
-            if grads and _BATCH.search(ast.unparse(one.right)):
+    means = [loss for one in program.calls_of(".backward") if (loss := object_of(one)) and _is_mean(program, loss)]
+    for node, _, change, sign in _moves(program) if means else ():
+        for one in within(change, ast.BinOp) if sign < 0 else ():
+            averages = isinstance(one.op, ast.Div) and _BATCH.search(ast.unparse(one.right))
+            if averages and has_attribute(one.left, "grad"):
                 yield spot(node, means[0], text=shown(node), size=shown(one.right), mean=shown(means[0]))
                 break
 
 
 def _is_mean(program: Program, value: ast.expr) -> bool:
     """Tell whether a loss is a mean over the batch: `x.mean()`, or a loss function without another reduction."""
-    one = flow(program).end(value)
-    call = one.node if one is not None else None
+    call = flow(program).origin(value)
     if not isinstance(call, ast.Call):
         return False
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "mean":
+    if method_of(call) == "mean":
         return not call.args and not call.keywords
     return last(program.names.full(call.func)) in LOSSES.values() and argument(call, "reduction") is None
 
@@ -165,51 +167,36 @@ def _is_mean(program: Program, value: ast.expr) -> bool:
 @reads("noise level of a single step")
 def _single_step(program: Program) -> Iterator[Spot]:
     """Find `sqrt(a) * x + sqrt(1 - a) * noise` with a = 1 - beta of one step, in a script that has their product."""
-    if not any(
-        last(program.names.full(one.func)) == "cumprod" or getattr(one.func, "attr", "") == "cumprod"
-        for one in program.calls
-    ):
+    if not any("cumprod" in {last(program.names.full(one.func)), method_of(one)} for one in program.calls):
         return
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+    for node in program.every(ast.BinOp):
+        sides = [node.left, node.right]
+        roots = [found for side in sides if (found := _root(side)) is not None] if is_op(node, ast.Add) else []
+        if len(roots) < 2 or not all(map(_one_factor, sides)):
             continue
-        roots = [_root(program, side) for side in (node.left, node.right)]
-        if None in roots or not all(map(_one_factor, (node.left, node.right))):
+        if not any(is_noise(program, one) for one in _parts(program, sides)):
             continue
-        if not any(is_noise(program, end.node) for end in _noises(program, node)):
-            continue
-        ends = [flow(program).end(_bare(root)) for root in roots if root is not None]
-        steps = [end for end in ends if end is not None and _is_step(end.node)]
+        steps = [end for one in roots if (end := flow(program).origin(_bare(one))) is not None and _is_step(end)]
         if steps:
-            yield spot(node, program.statement(steps[0].node), text=shown(node))
+            yield spot(node, program.statement(steps[0]), text=shown(node))
 
 
 def _one_factor(side: ast.expr) -> bool:
     """Tell whether a term is a root times one factor; in the mean of a step back, each has a variance as well."""
-    waiting, factors = [side], 0
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult | ast.Div):
-            waiting += [one.left, one.right]
-        else:
-            factors += number(one) is None
-    return factors < 3
+    return sum(number(one) is None for one in factors_of(side, ast.Mult | ast.Div)) < 3
 
 
-def _noises(program: Program, node: ast.BinOp) -> list[Value]:
-    sides = [one for one in (node.left, node.right) if isinstance(one, ast.BinOp)]
-    return [end for one in sides for part in (one.left, one.right) for end in flow(program).ends(part)]
+def _parts(program: Program, sides: list[ast.expr]) -> list[ast.expr]:
+    """Return what the operands of some products come from."""
+    parts = [part for one in sides if isinstance(one, ast.BinOp) for part in (one.left, one.right)]
+    return [end for part in parts for end in flow(program).origins(part)]
 
 
-def _root(program: Program, side: ast.expr) -> ast.expr | None:
+def _root(side: ast.expr) -> ast.expr | None:
     """Return the operand of a square root in a product."""
-    for one in ast.walk(side):
-        if (
-            isinstance(one, ast.Call)
-            and getattr(one.func, "attr", "") == "sqrt"
-            and isinstance(one.func, ast.Attribute)
-        ):
-            return one.args[0] if one.args else one.func.value
+    for one in within(side, ast.Call):
+        if method_of(one) == "sqrt":
+            return one.args[0] if one.args else object_of(one)
     return None
 
 
@@ -218,7 +205,7 @@ def _bare(node: ast.expr) -> ast.expr:
     while True:
         if isinstance(node, ast.Subscript):
             node = node.value
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1:
+        elif _is_step(node) and isinstance(node, ast.BinOp):
             node = node.right
         else:
             return node
@@ -226,7 +213,7 @@ def _bare(node: ast.expr) -> ast.expr:
 
 def _is_step(node: ast.expr) -> bool:
     """Tell whether a value is `1 - betas`, with one beta for each step."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1
+    return is_op(node, ast.Sub) and number(node.left) == 1
 
 
 RULES = rules_of(globals())

@@ -9,9 +9,21 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.about.learning import uncleared
 from glassgrad.doctor.reading.about.modes import moded
 from glassgrad.doctor.reading.about.rounds import PER_STEP, falls_slowly, per_batch, per_epoch
-from glassgrad.doctor.reading.actors import modules, optimizer, related, trained_by
-from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterations, made, rounds, trainings
+from glassgrad.doctor.reading.actors import makes_optimizer, modules, related, stepped
+from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterations, made, rounds, trainings, trains
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import (
+    arguments,
+    callee_of,
+    holds,
+    is_name,
+    mentions,
+    method_of,
+    object_of,
+    set_by,
+    target_text,
+    within,
+)
 from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import (
@@ -22,7 +34,6 @@ from glassgrad.doctor.reading.values import (
     kinds,
     layer,
     library_name,
-    mentions,
     optimizes,
     repeats,
 )
@@ -65,16 +76,8 @@ def _late_step(program: Program, one: Iteration) -> Event | None:
 
 def _around(program: Program, inner: Iteration, kind: str) -> bool:
     """Tell whether a loop around one has an event of a kind."""
-    outer = [one for one in iterations(program) if one.whole and _holds(one.node, inner.node) and one is not inner]
-    return any(event.kind == kind and not _is_in(program, event, inner) for one in outer for event in one.events)
-
-
-def _holds(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(node is inner for node in ast.walk(outer))
-
-
-def _is_in(program: Program, event: Event, one: Iteration) -> bool:
-    return any(node is event.node for node in ast.walk(one.node))
+    outer = [one for one in iterations(program) if one.whole and holds(one.node, inner.node) and one is not inner]
+    return any(event.kind == kind and not holds(inner.node, event.node) for one in outer for event in one.events)
 
 
 @reads("gradients never used")
@@ -97,7 +100,7 @@ def _step_outside(program: Program) -> Iterator[Spot]:
 def _counts_only(loop: ast.AST) -> bool:
     """Tell whether a loop is `for epoch in range(n)`, and not over parts of the data, whose gradients may be summed."""
     count, target = _count_of(loop), loop.target if isinstance(loop, ast.For) else None
-    parts = [one.slice for one in ast.walk(loop) if isinstance(one, ast.Subscript)]
+    parts = [one.slice for one in within(loop, ast.Subscript)]
     return count is not None and isinstance(target, ast.Name) and not any(mentions(one, target.id) for one in parts)
 
 
@@ -124,7 +127,7 @@ def _no_step(program: Program) -> Iterator[Spot]:
 
 def _attributes(program: Program) -> set[str]:
     """Return the names of the methods that a script calls on optimizers, or on what may be one."""
-    return {node.attr for node in program.nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    return {one.attr for one in program.every(ast.Attribute) if isinstance(one.ctx, ast.Load)}
 
 
 @reads("no backward pass")
@@ -136,23 +139,20 @@ def _no_backward(program: Program) -> Iterator[Spot]:
 
 
 def _single(one: Iteration, *wanted: str) -> list[Event] | None:
-    """Return the only event of each kind in an iteration, if each is there once and under no condition."""
-    found = [one.of(kind) for kind in wanted]
-    if any(len(events) != 1 for events in found):
-        return None
-    only = [events[0] for events in found]
-    return only if all(event.sure and not event.loops for event in only) else None
+    """Return the only event of each kind in an iteration, if all are there in this order and under no condition."""
+    found = [event for event in one.events if event.kind in wanted]
+    only = [event.kind for event in found] == [*wanted] and all(event.sure and not event.loops for event in found)
+    return found if only else None
 
 
-def _order(one: Iteration, *events: Event) -> list[int]:
-    return [next(at for at, known in enumerate(one.events) if known is event) for event in events]
+def _order(one: Iteration, event: Event) -> int:
+    return next(at for at, known in enumerate(one.events) if known is event)
 
 
 def _in_order(program: Program, *kinds: str) -> Iterator[list[Event]]:
     """Yield the events of the trainings that have one of each of these kinds, in this order."""
     for one in trainings(program):
-        found = _single(one, *kinds)
-        if found is not None and _order(one, *found) == sorted(_order(one, *found)):
+        if (found := _single(one, *kinds)) is not None:
             yield found
 
 
@@ -171,21 +171,17 @@ def _zeroed_between(program: Program) -> Iterator[Spot]:
 @reads("clipping before backward")
 def _early_clip(program: Program) -> Iterator[Spot]:
     for one in trainings(program):
-        clips, passes = one.own("clip"), one.own("backward")
-        if len(clips) != 1 or len(passes) != 1 or not one.own("step"):
+        clips, passes, steps = one.own("clip"), one.own("backward"), one.own("step")
+        if len(clips) != 1 or len(passes) != 1 or not steps:
             continue
-        clip, backward = _order(one, clips[0], passes[0])
-        step = _order(one, one.own("step")[0])[0]
-        if clip < backward < step:
+        if _order(one, clips[0]) < _order(one, passes[0]) < _order(one, steps[0]):
             yield spot(clips[0].node, passes[0].node, clip=shown(clips[0].node))
 
 
 @reads("clipping after the step")
 def _late_clip(program: Program) -> Iterator[Spot]:
-    for one in trainings(program):
-        found = _single(one, "backward", "step", "clip")
-        if found is not None and _order(one, *found) == sorted(_order(one, *found)):
-            yield spot(found[2].node, found[1].node, clip=shown(found[2].node))
+    for _, step, clip in _in_order(program, "backward", "step", "clip"):
+        yield spot(clip.node, step.node, clip=shown(clip.node))
 
 
 @reads("clipping scaled gradients")
@@ -219,8 +215,8 @@ def _schedule_first(program: Program) -> Iterator[Spot]:
         if len(schedules) != 1 or not steps or not one.whole:
             continue
         call = schedules[0].node
-        bare = isinstance(call, ast.Call) and not call.args and not call.keywords
-        if bare and _order(one, schedules[0])[0] < _order(one, steps[0])[0]:
+        bare = isinstance(call, ast.Call) and not arguments(call)
+        if bare and _order(one, schedules[0]) < _order(one, steps[0]):
             yield spot(call, steps[0].node, schedule=shown(call))
 
 
@@ -228,13 +224,12 @@ def _schedule_first(program: Program) -> Iterator[Spot]:
 def _schedule_per_batch(program: Program) -> Iterator[Spot]:
     for outer in rounds(program):
         for event in outer.of("schedule"):
-            call = event.node
-            if not event.loops or not event.sure or not isinstance(call, ast.Call):
+            if not event.loops or not event.sure:
                 continue
             trained = [one for one in outer.of("backward") if one.loops == event.loops]
-            schedule = made(program, call.func.value) if isinstance(call.func, ast.Attribute) else None
+            schedule = made(program, object_of(event.node))
             if trained and schedule is not None and _counts_epochs(program, schedule, outer.node):
-                yield spot(call, schedule, schedule=shown(schedule))
+                yield spot(event.node, schedule, schedule=shown(schedule))
     yield from per_batch(program)
 
 
@@ -260,20 +255,18 @@ def _counts_epochs(program: Program, schedule: ast.Call, loop: ast.AST) -> bool:
 def _count_of(loop: ast.AST) -> ast.expr | None:
     """Return n of `for ... in range(n)`."""
     source = loop.iter if isinstance(loop, ast.For) else None
-    counted = isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
-    return source.args[-1] if counted and isinstance(source, ast.Call) and len(source.args) in {1, 2} else None
+    counted = isinstance(source, ast.Call) and is_name(source.func, "range") and len(source.args) in {1, 2}
+    return source.args[-1] if counted and isinstance(source, ast.Call) else None
 
 
 @reads("schedule stepped for each epoch")
 def _schedule_per_epoch(program: Program) -> Iterator[Spot]:
     for outer in rounds(program):
         for event in outer.own("schedule"):
-            call = event.node
-            function = call.func if isinstance(call, ast.Call) else None
-            schedule = made(program, function.value) if isinstance(function, ast.Attribute) else None
+            schedule = made(program, object_of(event.node))
             name = last(program.names.full(schedule.func)) if schedule is not None else ""
             if schedule is not None and name == "OneCycleLR" and is_given(schedule, "steps_per_epoch", 4):
-                yield spot(call, schedule, schedule=shown(schedule))
+                yield spot(event.node, schedule, schedule=shown(schedule))
     yield from per_epoch(program)
 
 
@@ -283,26 +276,18 @@ def _schedule_per_epoch(program: Program) -> Iterator[Spot]:
 @reads("optimizer made in the loop")
 def _optimizer_in_loop(program: Program) -> Iterator[Spot]:
     for call in program.calls:
-        full = program.names.full(call.func)
-        if not full.startswith("torch.optim.") or "lr_scheduler" in full or not last(full)[:1].isupper():
-            continue
-        for loop in program.loops(call):
-            trains = any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
-            if trains and not makes_model(program, loop):
-                yield spot(call, optimizer=shown(call))
-                break
+        loops = program.loops(call) if makes_optimizer(program, call) else []
+        if any(trains(program, loop) and not makes_model(program, loop) for loop in loops):
+            yield spot(call, optimizer=shown(call))
 
 
 def makes_model(program: Program, loop: ast.AST) -> bool:
     """Tell whether a loop makes, copies, restores or draws a model anew, as over folds or settings."""
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Call):
-            named = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if _ANEW.match(named):
-                return True
-            if isinstance(program.parents.get(node), ast.Assign) and layer(program, node) is not None:
-                return True
-    return False
+    return any(
+        _ANEW.match(callee_of(one))
+        or (isinstance(program.parents.get(one), ast.Assign) and layer(program, one) is not None)
+        for one in within(loop, ast.Call)
+    )
 
 
 @reads("parameters without an optimizer")
@@ -312,38 +297,32 @@ def _replaced_head(program: Program) -> Iterator[Spot]:
         if not program.names.full(call.func).startswith("torch.optim.") or not call.args:
             continue
         model = _whose_parameters(call)
-        statement = program.statement(call)
         if not model or program.loops(call) or _given_later(program, call, model.partition(".")[0]):
             continue
-        for node in _after(program, statement):
+        for node in _after(program, program.statement(call)):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
+            value = node.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
+            if target is None or value is None:
+                continue
+            part = ast.unparse(target)
             inside = isinstance(target, ast.Attribute | ast.Subscript) and ast.unparse(target.value) == model
-            value = node.value if isinstance(node, ast.Assign) else None
-            if inside and isinstance(value, ast.Call) and has_weights(program, value) and target is not None:
-                yield spot(node, call, part=ast.unparse(target), model=model, what="is put in")
-            elif target is not None and ast.unparse(target) == model and isinstance(value, ast.Call):
-                anew = layer(program, value) is not None and not mentions(value, model)
-                yield from [spot(node, call, part=model, model=model, what="is made anew")] if anew else []
+            if inside and has_weights(program, value):
+                yield spot(node, call, part=part, model=model, what="is put in")
+            elif part == model and layer(program, value) is not None and not mentions(value, model):
+                yield spot(node, call, part=part, model=model, what="is made anew")
 
 
 def _whose_parameters(call: ast.Call) -> str:
-    first = call.args[0]
-    function = first.func if isinstance(first, ast.Call) else None
-    whole = isinstance(function, ast.Attribute) and function.attr == "parameters"
-    return ast.unparse(function.value) if whole and isinstance(function, ast.Attribute) else ""
+    held = object_of(call.args[0]) if method_of(call.args[0]) == "parameters" else None
+    return "" if held is None else ast.unparse(held)
 
 
 def _given_later(program: Program, call: ast.Call, model: str) -> bool:
     """Tell whether the script later adds parameters to the optimizer, or makes another optimizer of the model."""
-    statement = program.statement(call)
-    names = [ast.unparse(one) for one in statement.targets] if isinstance(statement, ast.Assign) else []
-    added = any(isinstance(one.func, ast.Attribute) and one.func.attr == "add_param_group" for one in program.calls)
-    again = any(
-        isinstance(one, ast.Assign) and one.lineno > call.lineno and ast.unparse(one.targets[0]) in names
-        for one in program.nodes
-    )
+    names = set_by(program.statement(call))
+    again = any(one.lineno > call.lineno and target_text(one) in names for one in program.every(ast.Assign))
     behind = (one for one in program.calls if one.lineno > call.lineno and mentions(one, model))
-    return added or again or any(optimizes(program, one) for one in behind)
+    return bool(program.calls_of(".add_param_group")) or again or any(optimizes(program, one) for one in behind)
 
 
 def _after(program: Program, statement: ast.stmt) -> list[ast.stmt]:
@@ -367,9 +346,8 @@ def _never_back(program: Program) -> Iterator[Spot]:
         if not rests or one.of("train") or not one.is_known or not one.whole:
             continue
         first = rests[0]
-        if (first.receiver in given or _is_trained(program, one, first)) and _is_stochastic(
-            program, first
-        ) is not False:
+        trained = first.receiver in given or _is_trained(program, one, first)
+        if trained and _is_stochastic(program, first) is not False:
             yield spot(first.node, *first.chain, model=first.receiver)
             return
 
@@ -377,8 +355,7 @@ def _never_back(program: Program) -> Iterator[Spot]:
 def _is_trained(program: Program, one: Iteration, event: Event) -> bool:
     """Tell whether an optimizer that steps in an iteration holds the weights of the model of an event."""
     held = modules(program, event.value) or []
-    makers = [it for step in one.of("step") if (it := optimizer(program, step.value)) is not None]
-    known = [have for it in makers for have in trained_by(program, it) or []]
+    known = [have for step in one.of("step") for have in stepped(program, step.value)[1]]
     return bool(held) and all(any(related(it.made, have) for have in known) for it in held)
 
 
@@ -394,31 +371,24 @@ def _is_stochastic(program: Program, event: Event) -> bool | None:
 def _never_eval(program: Program) -> Iterator[Spot]:
     """Find a model with dropout or batch normalisation that is called without gradients, in a script without eval."""
     attributes = _attributes(program)
-    if not {"backward"} & attributes or "eval" in attributes or _sets_training(program):
+    if "backward" not in attributes or "eval" in attributes or _sets_training(program):
         return
-    for node in program.nodes:
-        if not isinstance(node, ast.With) or not any(_is_no_grad(program, one.context_expr) for one in node.items):
+    for node in program.every(ast.With):
+        if not any(_is_no_grad(program, one.context_expr) for one in node.items):
             continue
-        for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
+        for call in within(node, ast.Call):
             found = layer(program, call.func) if isinstance(call.func, ast.Name) else None
             parts = kinds(program, found) if found is not None else None
             resting = sorted((parts or set()) & moded(program))
-            if resting and isinstance(call.func, ast.Name) and not repeats(program, call):
-                yield spot(call, model=call.func.id, parts=" and ".join(resting))
+            if resting and not repeats(program, call):
+                yield spot(call, model=callee_of(call), parts=" and ".join(resting))
                 break
 
 
 def _sets_training(program: Program) -> bool:
     """Tell whether a script sets the mode in another way: `train(False)`, or by the attribute."""
-    off = (
-        one
-        for one in program.calls
-        if isinstance(one.func, ast.Attribute) and one.func.attr == "train" and (one.args or one.keywords)
-    )
-    return any(True for _ in off) or any(
-        isinstance(one, ast.Attribute) and one.attr == "training" and isinstance(one.ctx, ast.Store)
-        for one in program.nodes
-    )
+    by_attribute = (one.attr == "training" and isinstance(one.ctx, ast.Store) for one in program.every(ast.Attribute))
+    return any(arguments(one) for one in program.calls_of(".train")) or any(by_attribute)
 
 
 def _is_no_grad(program: Program, node: ast.expr) -> bool:
@@ -435,56 +405,43 @@ def _recorded(program: Program) -> Iterator[Spot]:
     if "backward" not in _attributes(program):
         return
     for call in program.calls:
-        function = call.func
-        if not isinstance(function, ast.Attribute) or function.attr != "eval" or _is_switched(program, call):
+        model = object_of(call) if method_of(call) == "eval" else None
+        if model is None or _is_switched(program, call):
             continue
         for loop in _after(program, program.statement(call)):
-            calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
-            used = [one for one in calls if ast.unparse(one.func) == ast.unparse(function.value)]
-            named = {one.func.attr for one in calls if isinstance(one.func, ast.Attribute)}
-            switched = any(_called(one) in _SWITCHES for one in calls)
-            if (
-                isinstance(loop, ast.For)
-                and used
-                and not switched
-                and not named & {"backward", "grad", "requires_grad_"}
-            ):
-                yield spot(used[0], call, model=ast.unparse(function.value))
+            calls = within(loop, ast.Call) if isinstance(loop, ast.For) else []
+            used = [one for one in calls if ast.unparse(one.func) == ast.unparse(model)]
+            named = {method_of(one) for one in calls}
+            switched = any(callee_of(one) in _SWITCHES for one in calls)
+            if used and not switched and not named & {"backward", "grad", "requires_grad_"}:
+                yield spot(used[0], call, model=ast.unparse(model))
                 break
 
 
 def _is_switched(program: Program, call: ast.Call, depth: int = 0) -> bool:
     """Tell whether gradients may be off around a call: by a block, a decorator, or where its function is called."""
     function = program.function(call)
-    around = [one.context_expr for node in program.outward(call) if isinstance(node, ast.With) for one in node.items]
-    around += function.decorator_list if function is not None else []
-    if any(_SWITCHES & set(re.findall(r"\w+", ast.unparse(one))) for one in around):
+    if any(_SWITCHES & set(re.findall(r"\w+", ast.unparse(one))) for one in program.heads(call)):
         return True
-    inside = ast.walk(function if function is not None else program.tree)
-    if any(isinstance(one, ast.Call) and _called(one) == "set_grad_enabled" for one in inside):
+    if any(callee_of(one) == "set_grad_enabled" for one in within(program.around(call), ast.Call)):
         return True
     if function is None or depth > DEEPEST:
         return False
-    callers = [one for one in program.calls if _called(one) == function.name]
-    return any(_is_switched(program, one, depth + 1) for one in callers if program.function(one) is not function)
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    callers = [one for one in program.uses(function) if program.function(one) is not function]
+    return any(_is_switched(program, one, depth + 1) for one in callers)
 
 
 @reads("method not called")
 def _uncalled(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(node, ast.Expr) and isinstance(value, ast.Attribute) and value.attr in _UNCALLED:
+    for node in program.every(ast.Expr):
+        if isinstance(node.value, ast.Attribute) and node.value.attr in _UNCALLED:
             yield spot(node, text=shown(node), remedy=f"{shown(node)}()")
 
 
 @reads("no_grad without a block")
 def _no_block(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if isinstance(node, ast.Expr) and _is_no_grad(program, node.value):
+    for node in program.every(ast.Expr):
+        if _is_no_grad(program, node.value):
             yield spot(node, remedy=f"with {shown(node)}:")
 
 

@@ -10,9 +10,22 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.about.calls import makes_model
 from glassgrad.doctor.reading.about.datasets import on_test, trained_on
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.iterations import iterations
+from glassgrad.doctor.reading.iterations import trains
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, Loop, Program, argument, constant, is_given
+from glassgrad.doctor.reading.nodes import (
+    has_attribute,
+    holds,
+    ident,
+    is_name,
+    mentions,
+    method_of,
+    names_in,
+    object_of,
+    of_self,
+    target_text,
+    within,
+)
+from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import layer, library_name, losses
 
@@ -27,16 +40,11 @@ def _loaders(program: Program) -> Iterator[tuple[ast.Call, str]]:
     """Yield the loaders of a script, with the name that each is assigned to."""
     for call in program.calls:
         if library_name(program, call) == "DataLoader":
-            statement = program.parents.get(call)
-            name = ""
-            if isinstance(statement, ast.Assign):
-                name = ast.unparse(statement.targets[0]).removeprefix("self.")
-            yield call, name
+            yield call, target_text(program.parents.get(call)).removeprefix("self.")
 
 
 def _data_name(call: ast.Call) -> str:
-    data = argument(call, "dataset", 0)
-    return data.id if isinstance(data, ast.Name) else data.attr if isinstance(data, ast.Attribute) else ""
+    return ident(argument(call, "dataset", 0))
 
 
 @reads("data not shuffled")
@@ -86,13 +94,9 @@ def _apart(program: Program) -> Iterator[Spot]:
 def _shuffled_alone(program: Program) -> Iterator[Spot]:
     """Find `shuffle(inputs)` and `shuffle(labels)` in a row: two orders."""
     before: ast.Call | None = None
-    for node in program.nodes:
-        if not isinstance(node, ast.Expr):
-            before = None if isinstance(node, ast.stmt) else before
-            continue
-        call = node.value
-        known = isinstance(call, ast.Call) and program.names.full(call.func) in _SHUFFLES and len(call.args) == 1
-        if not known or not isinstance(call, ast.Call):
+    for node in program.every(ast.stmt):
+        call = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(call, ast.Call) or program.names.full(call.func) not in _SHUFFLES or len(call.args) != 1:
             before = None
             continue
         shuffled = [ast.unparse(one.args[0]) for one in (before, call) if one is not None]
@@ -104,8 +108,7 @@ def _shuffled_alone(program: Program) -> Iterator[Spot]:
 def _helped_apart(program: Program) -> Iterator[Spot]:
     """Find two calls of a function of the script that draws an order, one for the inputs and one for the labels."""
     for name, function in program.functions.items():
-        inside = [one for one in ast.walk(function) if isinstance(one, ast.Call)]
-        if not any(program.names.full(one.func) in _ORDERS | _SHUFFLES for one in inside):
+        if not any(program.names.full(one.func) in _ORDERS | _SHUFFLES for one in within(function, ast.Call)):
             continue
         calls = [one for one in program.calls_of(name) if len(one.args) == 1 and not one.keywords]
         for first, second in itertools.pairwise(calls):
@@ -118,13 +121,16 @@ def _helped_apart(program: Program) -> Iterator[Spot]:
 
 def _permuted_alone(program: Program) -> Iterator[Spot]:
     """Find `x = x[randperm(n)]`, an order that nothing else can have, where x and y are indexed alike later."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Subscript):
-            continue
+    for node in program.every(ast.Assign):
         target, value = node.targets[0], node.value
-        order = value.slice
+        order = value.slice if isinstance(value, ast.Subscript) else None
         drawn = isinstance(order, ast.Call) and program.names.full(order.func) in _ORDERS
-        if drawn and isinstance(target, ast.Name) and ast.unparse(value.value) == target.id:
+        if (
+            drawn
+            and isinstance(value, ast.Subscript)
+            and isinstance(target, ast.Name)
+            and is_name(value.value, target.id)
+        ):
             partner = _partner(program, target.id, node.lineno)
             if partner and not _redrawn(program, partner, target.id, node.lineno):
                 yield spot(node, what=f"{shown(node)} puts {target.id} in an order that {partner} does not have")
@@ -133,34 +139,28 @@ def _permuted_alone(program: Program) -> Iterator[Spot]:
 def _partner(program: Program, name: str, line: int) -> str:
     """Return the variable that is indexed with the same rows as another in one call, as in f(x[rows], y[rows])."""
     for call in program.calls:
-        if call.lineno < line:
-            continue
-        parts = [one for one in ast.walk(call) if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name)]
-        mine = [ast.unparse(one.slice) for one in parts if isinstance(one.value, ast.Name) and one.value.id == name]
-        for one in parts:
-            if isinstance(one.value, ast.Name) and one.value.id != name and ast.unparse(one.slice) in mine:
-                return one.value.id
+        parts = within(call, ast.Subscript) if call.lineno >= line else []
+        indexed = [(one.value.id, ast.unparse(one.slice)) for one in parts if isinstance(one.value, ast.Name)]
+        for other, rows in indexed:
+            if other != name and (name, rows) in indexed:
+                return other
     return ""
 
 
 def _redrawn(program: Program, partner: str, name: str, line: int) -> bool:
     """Tell whether the partner is computed from the permuted variable afterwards."""
-    for bound in program.bindings(program.tree, partner):
-        used = [one.id for one in ast.walk(bound.statement) if isinstance(one, ast.Name)]
-        if bound.line > line and name in used:
-            return True
-    return False
+    later = [one.statement for one in program.bindings(program.tree, partner) if one.line > line]
+    return any(mentions(one, name) for one in later)
 
 
 def _drawn_apart(program: Program) -> Iterator[Spot]:
     """Find a loss of `model(x[rows])` and `y[others]`, whose rows the script samples independently."""
     for one in losses(program):
-        outputs = _rows(program, one.input, 0)
-        targets = _rows(program, one.target, 0) if one.target is not None else None
+        outputs, targets = _rows(program, one.input, 0), _rows(program, one.target, 0)
         if outputs is None or targets is None:
             continue
-        drawn = [flow(program).end(_whole(rows)) for rows in (outputs, targets)]
-        calls = [it.node for it in drawn if it is not None and isinstance(it.node, ast.Call)]
+        drawn = [flow(program).origin(_whole(rows)) for rows in (outputs, targets)]
+        calls = [it for it in drawn if isinstance(it, ast.Call)]
         if len(calls) == 2 and calls[0] is not calls[1] and all(_is_order(program, it) for it in calls):
             first, second = (shown(it, 30) for it in calls)
             what = f"the inputs take the rows of {first} in {shown(outputs, 20)}, and the targets those of {second}"
@@ -172,47 +172,36 @@ def _whole(rows: ast.expr) -> ast.expr:
     return rows.value if isinstance(rows, ast.Subscript) else rows
 
 
-def _rows(program: Program, node: ast.expr, depth: int) -> ast.expr | None:
+def _rows(program: Program, node: ast.expr | None, depth: int) -> ast.expr | None:
     """Return the index of the only indexed variable in a value. Looks through names, models and methods."""
     if depth > 6:
         return None
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        known = bound is not None and bound.value is not None and bound.item is None
-        return (
-            _rows(program, bound.value, depth + 1) if known and bound is not None and bound.value is not None else None
-        )
+        return _rows(program, program.value_of(node), depth + 1)
     if isinstance(node, ast.Subscript):
-        return (
-            node.slice
-            if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name | ast.Subscript | ast.Call)
-            else None
-        )
+        plain = isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name | ast.Subscript | ast.Call)
+        return node.slice if plain else None
     if isinstance(node, ast.Call):
-        if layer(program, node.func) is not None:
-            return _rows(program, node.args[0], depth + 1) if node.args else None
-        return _rows(program, node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else None
+        inner = next(iter(node.args), None) if layer(program, node.func) is not None else object_of(node)
+        return _rows(program, inner, depth + 1)
     return None
 
 
 def _is_order(program: Program, call: ast.Call) -> bool:
     full = program.names.full(call.func)
-    return full in _ORDERS | {"torch.randint", "numpy.random.choice", "numpy.random.randint"} or (
-        getattr(call.func, "attr", "") in {"permutation", "choice", "integers"} and not full
-    )
+    by_generator = not full and method_of(call) in {"permutation", "choice", "integers"}
+    return by_generator or full in _ORDERS | {"torch.randint", "numpy.random.choice", "numpy.random.randint"}
 
 
 def _zipped(program: Program) -> Iterator[Spot]:
     """Find `zip(inputs, labels)` of two loaders that shuffle each for itself."""
     shuffled = {name for call, name in _loaders(program) if name and constant(argument(call, "shuffle", 2)) is True}
-    for call in program.calls:
-        if isinstance(call.func, ast.Name) and call.func.id == "zip":
-            names = [ast.unparse(one).removeprefix("self.") for one in call.args]
-            mine = [one for one in names if one in shuffled]
-            if len(mine) > 1 and sum(bool(_LABELS.search(one)) for one in mine) == 1:
-                yield spot(
-                    call, what=f"{' and '.join(mine)} shuffle each for itself, so pairs of {shown(call)} do not match"
-                )
+    for call in program.calls_of("zip"):
+        names = [ast.unparse(one).removeprefix("self.") for one in call.args]
+        mine = [one for one in names if one in shuffled]
+        if len(mine) > 1 and sum(bool(_LABELS.search(one)) for one in mine) == 1:
+            what = f"{' and '.join(mine)} shuffle each for itself, so pairs of {shown(call)} do not match"
+            yield spot(call, what=what)
 
 
 @reads("workers draw the same numbers")
@@ -223,20 +212,14 @@ def _workers(program: Program) -> Iterator[Spot]:
         workers = argument(call, "num_workers", 5)
         if workers is not None and constant(workers) != 0 and not is_given(call, "worker_init_fn", 10):
             many.append(call)
-    if not many:
-        return
-    for owner in program.classes.values():
+    for owner in program.classes.values() if many else ():
         if "__getitem__" not in owner.methods:
             continue
         for attribute, bounds in owner.attributes.items():
             made = bounds[-1].value
-            full = program.names.full(made.func) if isinstance(made, ast.Call) else ""
-            used = any(ast.unparse(node) == f"self.{attribute}" for node in ast.walk(owner.methods["__getitem__"]))
-            if (
-                used
-                and made is not None
-                and full in {"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"}
-            ):
+            generator = isinstance(made, ast.Call) and program.names.full(made.func) in _GENERATORS
+            used = any(of_self(one) and one.attr == attribute for one in ast.walk(owner.methods["__getitem__"]))
+            if used and generator and made is not None:
                 yield spot(made, many[0], generator=f"self.{attribute}", owner=owner.node.name)
 
 
@@ -254,25 +237,24 @@ def _augmented(program: Program) -> Iterator[Spot]:
         if function is None or not _AUGMENTS.search(name) or not call.args or not _is_held_out(program, call):
             continue
         drawn = _drawn_in(program, function)
-        around = {ast.unparse(one.test) for one in ast.walk(function) if isinstance(one, ast.If)}
-        fixed = not call.keywords and not any("train" in test for test in around)
+        fixed = not call.keywords and not any("train" in ast.unparse(one.test) for one in within(function, ast.If))
         if drawn and fixed and not _is_fresh(program, call):
             yield spot(call, drawn[0], text=shown(call))
 
 
 def _drawn_in(program: Program, node: ast.AST) -> list[ast.Call]:
     """Return the calls in a function or an expression that draw random numbers."""
-    return [one for one in ast.walk(node) if isinstance(one, ast.Call) and _draws(program, one)]
+    return [one for one in within(node, ast.Call) if _draws(program, one)]
 
 
 def _is_fresh(program: Program, call: ast.Call) -> bool:
     """Tell whether the examples that a call gets are drawn anew where it stands, so that no call repeats them."""
     given = call.args[0]
-    bound = program.bound(given) if isinstance(given, ast.Name) else None
+    bound = program.bound(given)
     block = next((one for one in program.outward(call) if isinstance(one, (ast.With, *FUNCTIONS))), None)
     if bound is not None and bound.value is not None and any(one is block for one in program.outward(bound.statement)):
         given = bound.value
-    makers = [one.func.id for one in ast.walk(given) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+    makers = [one.func.id for one in within(given, ast.Call) if isinstance(one.func, ast.Name)]
     known = [program.functions[one] for one in makers if one in program.functions]
     return any(_drawn_in(program, one) for one in (given, *known))
 
@@ -284,69 +266,51 @@ def _split_late(program: Program) -> Iterator[Spot]:
         name = call.func.id if isinstance(call.func, ast.Name) else last(program.names.full(call.func))
         statement = program.statement(call)
         function = program.functions.get(name)
-        overlaps = function is not None and any(
-            isinstance(one, ast.Attribute) and one.attr == "unfold" for one in ast.walk(function)
-        )
+        overlaps = function is not None and has_attribute(function, "unfold")
         if not (overlaps or _COPIED.search(name)) or not isinstance(statement, ast.Assign) or program.loops(call):
             continue
-        made = {one.id for target in statement.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+        made = names_in(*statement.targets)
         for other in program.calls:
             ordered = program.names.full(other.func) in _ORDERS and _splits_by_order(program, other)
             splits = (ordered or _SPLITS.search(ast.unparse(other.func))) and other.lineno > call.lineno
-            if splits and program.scope(other) is program.scope(call) and made & _named_in(other.args[:2]):
+            if splits and program.scope(other) is program.scope(call) and made & names_in(*other.args[:2]):
                 yield spot(call, other, text=shown(call), split=shown(other, 40))
                 break
 
 
 def _splits_by_order(program: Program, call: ast.Call) -> bool:
     """Tell whether an order that is drawn is cut into a part for training and one for a validation."""
-    around = program.function(call) or program.tree
-    stored = [one.id for one in ast.walk(around) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    around = program.around(call)
+    stored = [one.id for one in within(around, ast.Name) if isinstance(one.ctx, ast.Store)]
     if not any(map(_TRAIN.search, stored)):
         return False
-    assigned = [one for one in ast.walk(around) if isinstance(one, ast.Assign) and one.lineno >= call.lineno]
+    later = [one for one in within(around, ast.Assign) if one.lineno >= call.lineno]
     reached: set[str] = set()
     for _ in range(3):  # the order, what it puts in order, and the parts of that
-        for one in assigned:
-            if reached & _named_in([one.value]) or any(it is call for it in ast.walk(one.value)):
-                reached |= _named_in(one.targets)
+        for one in later:
+            if reached & names_in(one.value) or holds(one.value, call):
+                reached |= names_in(*one.targets)
     return any(map(_HELD_OUT.search, reached))
-
-
-def _named_in(nodes: list[ast.expr]) -> set[str]:
-    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _is_held_out(program: Program, node: ast.AST) -> bool:
     """Tell whether a node stands in a block, or in a function with a decorator, that switches gradients off."""
-    function = program.function(node)
-    around = [one.context_expr for outer in program.outward(node) if isinstance(outer, ast.With) for one in outer.items]
-    around += function.decorator_list if function is not None else []
-    return any(re.search(r"no_grad|inference_mode", ast.unparse(one)) for one in around)
+    return any(re.search(r"no_grad|inference_mode", ast.unparse(one)) for one in program.heads(node))
 
 
 def _draws(program: Program, call: ast.Call) -> bool:
     full = program.names.full(call.func)
-    ours = full.startswith("torch.") and full.rpartition(".")[2] in {
-        "rand",
-        "randn",
-        "randint",
-        "rand_like",
-        "randn_like",
-    }
+    ours = library_name(program, call) in {"rand", "randn", "randint", "rand_like", "randn_like"}
     return ours or full.startswith(("random.", "numpy.random."))
 
 
 @reads("statistics of the test set")
 def _fitted_on_test(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        data = call.args[0] if call.args else None
+    for call in program.calls_of(".fit_transform"):
+        data, fitted = next(iter(call.args), None), object_of(call)
         name = data.id if isinstance(data, ast.Name) else ""
-        if method == "fit_transform" and re.search(r"(^|_)(test|val|valid)(_|$)", name, re.IGNORECASE):
-            assert isinstance(call.func, ast.Attribute)
-            fitted = ast.unparse(call.func.value)
-            yield spot(call, text=shown(call), remedy=f"{fitted}.transform({name})")
+        if fitted is not None and re.search(r"(^|_)(test|val|valid)(_|$)", name, re.IGNORECASE):
+            yield spot(call, text=shown(call), remedy=f"{ast.unparse(fitted)}.transform({name})")
     yield from on_test(program)
 
 
@@ -362,30 +326,22 @@ _OPTIONS = re.compile(r"^(self|opts?|options|args?|cfg|config|hparams|params|set
 @reads("seed set in the loop")
 def _seeded(program: Program) -> Iterator[Spot]:
     for call in program.calls:
-        generator = isinstance(call.func, ast.Attribute) and ast.unparse(call.func).endswith("Generator().manual_seed")
+        generator = ast.unparse(call.func).endswith("Generator().manual_seed")
         known = generator or program.names.full(call.func) in _SEEDS | _GENERATORS
         if not known or not call.args or not _is_fixed(program, call.args[0]):
             continue
         function = program.function(call)
         if function is not None and function.name == "__getitem__":
             yield spot(call, text=shown(call), where="for each example")
-            continue
-        for loop in program.loops(call):
-            if _draws_batches(program, loop) and not makes_model(program, loop):
-                yield spot(call, text=shown(call), where="in each round of the loop")
-                break
+        elif any(trains(program, loop) and not makes_model(program, loop) for loop in program.loops(call)):
+            yield spot(call, text=shown(call), where="in each round of the loop")
 
 
 def _is_fixed(program: Program, seed: ast.expr) -> bool:
     """Tell whether a seed is a number, a variable that holds a number, or an option."""
     if isinstance(seed, ast.Attribute) and isinstance(seed.value, ast.Name):
         return bool(_OPTIONS.match(seed.value.id))
-    bound = program.bound(seed) if isinstance(seed, ast.Name) else None
-    return constant(seed if bound is None or bound.item is not None else bound.value) is not None
-
-
-def _draws_batches(program: Program, loop: Loop) -> bool:
-    return any(one.node is loop and one.of("backward") and one.of("step") for one in iterations(program))
+    return constant(seed) is not None or constant(program.value_of(seed)) is not None
 
 
 RULES = rules_of(globals())

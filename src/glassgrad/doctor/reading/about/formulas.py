@@ -10,6 +10,24 @@ from glassgrad.doctor.reading.chains import chain
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import (
+    both_ways,
+    compares,
+    elements,
+    has_attribute,
+    holds,
+    is_name,
+    is_op,
+    method_of,
+    object_of,
+    only_target,
+    reads_in,
+    root_of,
+    set_by,
+    target_text,
+    unindexed,
+    within,
+)
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import end, layer, library_name, op
@@ -28,16 +46,15 @@ _COUNTS = re.compile(r"count|freq|n_per|per_class|num_", re.IGNORECASE)
 def _left_out(program: Program) -> Iterator[Spot]:
     """Find a term that an iteration computes with a call, while nothing in its function reads it."""
     for one in trainings(program):
-        around = program.function(one.node) or program.tree
-        read = {node.id for node in ast.walk(around) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        for node in ast.walk(one.node):
-            target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-            if not isinstance(target, ast.Name) or not isinstance(node, ast.Assign):
-                continue
+        read = reads_in(program.around(one.node))
+        for node in within(one.node, ast.Assign):
+            target = only_target(node)
             computed = isinstance(node.value, ast.Call | ast.BinOp)
-            number = isinstance(node.value, ast.Call) and _method(node.value) in {"item", "detach", "tolist", "cpu"}
+            number = method_of(node.value) in {"item", "detach", "tolist", "cpu"}
             before = any(node.lineno < event.node.lineno for event in one.own("backward") if not event.chain)
-            if computed and before and not number and _is_term(program, node, target.id) and target.id not in read:
+            if not isinstance(target, ast.Name) or not computed or number or not before or target.id in read:
+                continue
+            if _is_term(program, node, target.id):
                 yield spot(node, name=target.id, text=shown(node))
 
 
@@ -48,17 +65,12 @@ def _is_term(program: Program, node: ast.Assign, name: str) -> bool:
     return bool(_TERM.search(name)) and not _REPORTED.search(name) and not resting
 
 
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
-
-
 @reads("mask behind the softmax")
 def _masked_late(program: Program) -> Iterator[Spot]:
     for call in program.calls:
-        if _method(call) not in {"masked_fill", "masked_fill_"} or len(call.args) < 2:
+        if method_of(call) not in {"masked_fill", "masked_fill_"} or len(call.args) < 2:
             continue
-        assert isinstance(call.func, ast.Attribute)
-        made = end(program, call.func.value)
+        made = end(program, object_of(call))
         filler = ast.unparse(call.args[1])
         if made is not None and made.op == "softmax" and ("inf" in filler or re.search(r"-1?e|-\d{3}|min", filler)):
             yield spot(call, made.node, text=shown(call))
@@ -66,11 +78,9 @@ def _masked_late(program: Program) -> Iterator[Spot]:
 
 @reads("scaled behind the softmax")
 def _scaled_late(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
-            continue
-        made = op(program, node.left)[0] if isinstance(node.left, ast.Call) else ""
-        if made == "softmax" and _SCALE.search(ast.unparse(node.right)) and program.owner(node) is not None:
+    for node in program.every(ast.BinOp):
+        scales = is_op(node, ast.Mult | ast.Div) and _SCALE.search(ast.unparse(node.right))
+        if scales and op(program, node.left)[0] == "softmax" and program.owner(node) is not None:
             yield spot(node, text=shown(node))
 
 
@@ -83,19 +93,11 @@ def _wrong_mode(program: Program) -> Iterator[Spot]:
         rises = constant(mode) == "max"
         if mode is not None and constant(mode) not in {"min", "max"}:
             continue
-        statement = program.parents.get(call)
-        name = ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
-        for step in program.calls:
-            mine = (
-                isinstance(step.func, ast.Attribute)
-                and step.func.attr == "step"
-                and ast.unparse(step.func.value) == name
-            )
-            given = ast.unparse(step.args[0]) if mine and step.args else ""
-            wrong = _FALLS.search(given) if rises else _RISES.search(given) and not _FALLS.search(given)
-            if name and given and wrong:
-                wanted = "min" if rises else "max"
-                how = "grows" if rises else "falls"
+        name = target_text(program.parents.get(call))
+        for step in program.calls_of(".step") if name else ():
+            given = ast.unparse(step.args[0]) if step.args and ast.unparse(step.func) == f"{name}.step" else ""
+            if _FALLS.search(given) if rises else _RISES.search(given) and not _FALLS.search(given):
+                wanted, how = ("min", "grows") if rises else ("max", "falls")
                 yield spot(call, step, given=given, how=how, remedy=f"ReduceLROnPlateau(optimizer, mode='{wanted}')")
 
 
@@ -104,16 +106,13 @@ def _wrong_rounds(program: Program) -> Iterator[Spot]:
     """Find `if step % n:` around a step: it is true in all rounds but those that end an accumulation."""
     for one in trainings(program):
         for event in one.of("step"):
-            around = next((node for node in program.outward(event.node) if isinstance(node, ast.If)), None)
-            test = around.test if around is not None else None
-            if (
-                isinstance(test, ast.Compare)
-                and isinstance(test.ops[0], ast.NotEq)
-                and constant(test.comparators[0]) == 0
-            ):
+            around = program.nearest(event.node, ast.If)
+            if around is None or not any(holds(part, event.node) for part in around.body):
+                continue
+            test = around.test
+            if compares(test, ast.NotEq) and constant(test.comparators[0]) == 0:
                 test = test.left
-            inside = around is not None and any(node is event.node for part in around.body for node in ast.walk(part))
-            if inside and isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod) and around is not None:
+            if is_op(test, ast.Mod):
                 yield spot(around.test, event.node, text=shown(around.test))
 
 
@@ -123,47 +122,40 @@ def _favoured(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = last(program.names.full(call.func))
         given = argument(call, "weight", 0 if name == "CrossEntropyLoss" else 2) if "ross" in name else None
-        for value in _weights_of(program, given) if given is not None else ():
+        for value in _weights_of(program, given):
             if _is_share(program, value):
-                count = shown(value.left)
                 near = program.function(value) is program.function(call)
                 first, second = (value, call) if near else (call, value)
-                yield spot(first, second, program.statement(call), text=shown(value), remedy=f"weight=total / {count}")
+                remedy = f"weight=total / {shown(value.left)}"
+                yield spot(first, second, program.statement(call), text=shown(value), remedy=remedy)
                 break
         positive = argument(call, "pos_weight") if "BCEWithLogits" in name or name.endswith("with_logits") else None
-        for value in _weights_of(program, positive) if positive is not None else ():
+        for value in _weights_of(program, positive):
             above, below = ast.unparse(value.left), ast.unparse(value.right)
             if re.search(r"(^|_|\b)pos", above) and re.search(r"(^|_|\b)neg", below) and "neg" not in above:
-                yield spot(
-                    value, call, program.statement(call), text=shown(value), remedy=f"pos_weight={below} / {above}"
-                )
+                remedy = f"pos_weight={below} / {above}"
+                yield spot(value, call, program.statement(call), text=shown(value), remedy=remedy)
 
 
-def _weights_of(program: Program, given: ast.expr) -> Iterator[ast.BinOp]:
+def _weights_of(program: Program, given: ast.expr | None) -> Iterator[ast.BinOp]:
     """Yield the divisions that compute the values of an argument."""
-    waiting, seen = [Value(given)], 0
+    waiting, seen = [Value(given)] if given is not None else [], 0
     while waiting and seen < 12:
         seen += 1
         for one in flow(program).ends(waiting.pop()):
             node = one.node
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            if is_op(node, ast.Div):
                 yield node
-            elif isinstance(node, ast.Call) and (node.args or isinstance(node.func, ast.Attribute)):
-                method = isinstance(node.func, ast.Attribute) and not program.names.full(node.func)
-                inner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[:1]
-                waiting += [Value(part, one.frame) for part in (inner if isinstance(inner, list) else [inner])]
-            elif isinstance(node, ast.List | ast.Tuple):
-                waiting += [Value(part, one.frame) for part in node.elts]
+            elif isinstance(node, ast.Call) and (inner := program.operand(node)) is not None:
+                waiting.append(Value(inner, one.frame))
+            waiting += [Value(part, one.frame) for part in elements(node)]
 
 
 def _is_share(program: Program, value: ast.BinOp) -> bool:
     """Tell whether an expression divides class counts by their sum or by the number of examples."""
     above, below = ast.unparse(value.left), ast.unparse(value.right)
     whole = below in {f"{above}.sum()", f"sum({above})", f"len({above})"}
-    root: ast.expr = value.left
-    while isinstance(root, ast.Subscript | ast.Attribute | ast.Call):
-        root = root.func if isinstance(root, ast.Call) else root.value
-    ends = [ast.unparse(one.node) for one in flow(program).ends(root)]
+    ends = map(ast.unparse, flow(program).origins(root_of(value.left)))
     counted = any(re.search(r"Counter\(|bincount\(|value_counts\(", end) for end in ends)
     return (whole and bool(_COUNTS.search(above))) or (counted and bool(re.match(r"(len|sum)\(|.*\.sum\(\)$", below)))
 
@@ -174,14 +166,11 @@ def _sampled(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         if not _is_draw(program, call):
             continue
-        function = program.function(call)
-        around = program.owner(call)
-        whole = around.node if around is not None else function or program.tree
-        scored = any(isinstance(one, ast.Attribute) and one.attr in {"log_prob", "no_grad"} for one in ast.walk(whole))
-        if scored or not _is_taken(program, call):
+        owner = program.owner(call)
+        whole = owner.node if owner is not None else program.around(call)
+        if has_attribute(whole, "log_prob", "no_grad") or not _is_taken(program, call):
             continue
-        method = isinstance(call.func, ast.Attribute) and call.func.attr == "sample"
-        drawn = shown(call).replace(".sample(", ".rsample(") if method else _by_noise(call)
+        drawn = shown(call).replace(".sample(", ".rsample(") if method_of(call) == "sample" else _by_noise(call)
         yield spot(call, program.statement(call), text=shown(call), remedy=drawn)
 
 
@@ -196,27 +185,24 @@ def _is_draw(program: Program, call: ast.Call) -> bool:
         fixed = any(ast.unparse(one).startswith(("torch.zeros", "torch.full", "gg.zeros")) for one in call.args[:1])
         computed = all(isinstance(one, ast.Name | ast.Call | ast.BinOp) for one in call.args[:2])
         return len(call.args) > 1 and computed and not fixed
-    if _method(call) != "sample" or not isinstance(call.func, ast.Attribute):
-        return False
-    made: ast.expr | None = call.func.value
-    if isinstance(made, ast.Name):
-        made = program.value_of(made)
+    held = object_of(call) if method_of(call) == "sample" else None
+    made = program.value_of(held) if isinstance(held, ast.Name) else held
     known = isinstance(made, ast.Call) and last(program.names.full(made.func)) in _CONTINUOUS
     return known and isinstance(made, ast.Call) and any(not isinstance(one, ast.Constant) for one in made.args[:1])
 
 
 def _is_taken(program: Program, call: ast.Call) -> bool:
     """Tell whether a layer gets the result, or a function returns it under a name that says what it is."""
-    statement, function = program.statement(call), program.function(call)
-    if isinstance(statement, ast.Return):
-        return function is not None and bool(_LATENT.search(function.name))
-    names = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
-    for one in ast.walk(function or program.tree):
+    function, names = program.function(call), set_by(program.statement(call))
+    latent = function is not None and bool(_LATENT.search(function.name))
+    if isinstance(program.statement(call), ast.Return):
+        return latent
+    for one in ast.walk(program.around(call)):
         if isinstance(one, ast.Return) and one.value is not None and ast.unparse(one.value) in names:
-            return function is not None and bool(_LATENT.search(function.name))
+            return latent
         if isinstance(one, ast.Call) and layer(program, one.func) is not None:
-            given = {ast.unparse(inner) for argument_ in one.args for inner in ast.walk(argument_)}
-            if given & names or any(inner is call for argument_ in one.args for inner in ast.walk(argument_)):
+            given = [inner for argument_ in one.args for inner in ast.walk(argument_)]
+            if call in given or {ast.unparse(inner) for inner in given} & names:
                 return True
     return False
 
@@ -224,13 +210,11 @@ def _is_taken(program: Program, call: ast.Call) -> bool:
 @reads("noise scaled by its variance")
 def _without_root(program: Program) -> Iterator[Spot]:
     """Find `sqrt(a) * x + (1 - a) * noise`: the deviation of the noise is the root of 1 - a."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-            continue
-        for kept, added in ((node.left, node.right), (node.right, node.left)):
-            roots = {_bare(one) for one in _rooted(kept)}
+    for node in program.every(ast.BinOp):
+        for kept, added in both_ways(node) if is_op(node, ast.Add) else ():
+            roots = {ast.unparse(unindexed(one)) for one in _rooted(kept)}
             rest = _complement(added)
-            if rest is not None and _bare(rest) in roots:
+            if rest is not None and ast.unparse(unindexed(rest)) in roots:
                 share = shown(rest, 30)
                 yield spot(node, text=shown(node), share=share, remedy=f"(1 - {share}).sqrt() * noise")
                 break
@@ -239,41 +223,32 @@ def _without_root(program: Program) -> Iterator[Spot]:
 def _rooted(node: ast.expr) -> Iterator[ast.expr]:
     """Yield what roots are taken of in a product."""
     for one in ast.walk(node):
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "sqrt":
-            yield one.args[0] if one.args else one.func.value
-        elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.Pow) and constant(one.right) == 0.5:
+        held = object_of(one) if method_of(one) == "sqrt" else None
+        if held is not None and isinstance(one, ast.Call):
+            yield one.args[0] if one.args else held
+        elif is_op(one, ast.Pow) and constant(one.right) == 0.5:
             yield one.left
 
 
 def _complement(node: ast.expr) -> ast.expr | None:
     """Return `a` of a product with the factor `1 - a`."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-        return None
-    for one in (node.left, node.right):
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and constant(one.left) == 1:
+    for one in (node.left, node.right) if is_op(node, ast.Mult) else ():
+        if is_op(one, ast.Sub) and constant(one.left) == 1:
             return one.right
     return None
 
 
-def _bare(node: ast.expr) -> str:
-    """Return an expression as text without its places, as `a[t, None]` has them."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return ast.unparse(node)
-
-
 @reads("comparison with NaN")
 def _equal_nan(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
-            for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
-                if _is_nan(program, one):
-                    yield spot(node, text=shown(node), remedy=f"{shown(other, 40)}.isnan()")
-                    break
+    for node in program.every(ast.Compare):
+        for one, other in both_ways(node) if compares(node, ast.Eq | ast.NotEq) else ():
+            if _is_nan(program, one):
+                yield spot(node, text=shown(node), remedy=f"{shown(other, 40)}.isnan()")
+                break
 
 
 def _is_nan(program: Program, node: ast.expr) -> bool:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and node.args:
+    if isinstance(node, ast.Call) and is_name(node.func, "float") and node.args:
         return str(constant(node.args[0])).lower() == "nan"
     return program.names.full(node) in {"math.nan", "numpy.nan", "torch.nan", "numpy.NaN"}
 
@@ -292,15 +267,16 @@ def _formulas(program: Program) -> Iterator[Spot]:
 
 def _better_log(program: Program, node: ast.expr | None) -> str:
     """Return the function that computes the logarithm of an expression stably; empty if none is needed."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    if is_op(node, ast.Add):
         other = node.right if constant(node.left) == 1 else node.left if constant(node.right) == 1 else None
-        return f"F.softplus({_exponent(program, other)})" if _exponent(program, other) else ""
-    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+        exponent = _exponent(program, other)
+        return f"F.softplus({exponent})" if exponent else ""
+    name, operand = op(program, node)
     if name == "softmax" and operand is not None:
         return f"F.log_softmax({shown(operand, 40)}, dim)"
     if name == "sigmoid" and operand is not None:
         return f"F.logsigmoid({shown(operand, 40)})"
-    made = end(program, node) if not isinstance(node, ast.Call) or not name else None
+    made = end(program, node) if not name else None
     if made is not None and made.op in {"softmax", "sigmoid"}:
         return "F.log_softmax(scores, dim)" if made.op == "softmax" else "F.logsigmoid(scores)"
     exponent = _exponent(program, operand) if name == "sum" else ""
@@ -309,35 +285,32 @@ def _better_log(program: Program, node: ast.expr | None) -> str:
 
 def _exponent(program: Program, node: ast.expr | None) -> str:
     """Return x of `exp(x)` as text; empty if the script subtracts the maximum from x, or for other expressions."""
-    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
-    bound = program.bound(operand) if name == "exp" and isinstance(operand, ast.Name) else None
-    held = (
-        bound.value if bound is not None else operand if name == "exp" and not isinstance(operand, ast.Name) else None
-    )
-    if held is None and operand is not None and name == "exp":
-        return shown(operand, 40)
-    shifted = held is not None and isinstance(held, ast.BinOp) and "max" in ast.unparse(held)
-    return "" if held is None or operand is None or shifted else shown(operand, 40)
+    name, operand = op(program, node)
+    if name != "exp" or operand is None:
+        return ""
+    held = program.source_of(operand) if isinstance(operand, ast.Name) else operand
+    return "" if isinstance(held, ast.BinOp) and "max" in ast.unparse(held) else shown(operand, 40)
 
 
 @reads("weight instead of pos_weight")
 def _weighted(program: Program) -> Iterator[Spot]:
     """Find `weight=negatives / positives` of a binary loss, which weights both answers of a label alike."""
     for call in program.calls:
-        if library_name(program, call) not in {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"}:
-            continue
         given = argument(call, "weight")
-        ends = chain(program, Value(given)).ends if given is not None and argument(call, "pos_weight") is None else ()
+        binary = library_name(program, call) in {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits"}
+        if not binary or given is None or argument(call, "pos_weight") is not None:
+            continue
+        ends = chain(program, Value(given)).ends
         if len(ends) == 1 and _is_ratio(ends[0].node):
-            yield spot(call, ends[0].node, text=shown(given) if given is not None else "", ratio=shown(ends[0].node))
+            yield spot(call, ends[0].node, text=shown(given), ratio=shown(ends[0].node))
 
 
 def _is_ratio(node: ast.expr) -> bool:
     """Tell whether an expression is `(1 - p) / p`, `(n - p) / p` or `negatives / positives`."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+    if not is_op(node, ast.Div):
         return False
     above, below = node.left, ast.unparse(node.right)
-    if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Sub):
+    if is_op(above, ast.Sub):
         return ast.unparse(above.right) == below
     return bool(re.search(r"neg", ast.unparse(above), re.IGNORECASE) and re.search(r"pos", below, re.IGNORECASE))
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import Value, flow, frames_of
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import arguments, reads_in
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import op, returns
+from glassgrad.doctor.reading.values import axis_of, op, returns
 
 
 @reads("backward ignores its gradient")
@@ -23,10 +24,9 @@ def _ignores(program: Program) -> Iterator[Spot]:
             continue
         given = {it.arg for it in (*backward.args.posonlyargs, *backward.args.args)[1:]}
         given |= {it.arg for it in (backward.args.vararg,) if it is not None}
-        used = {node.id for node in ast.walk(backward) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        found = [it for it in returns(program, backward) if it.value is not None and constant(it.value) is None]
-        made = [it for it in found if not isinstance(it.value, ast.Constant)]
-        if given and not given & used and made:
+        found = [it for it in returns(program, backward) if not isinstance(it.value, ast.Constant | None)]
+        made = [it for it in found if constant(it.value) is None]
+        if given and not given & reads_in(backward) and made:
             yield spot(made[-1], backward, text=shown(made[-1]), name=one.node.name, given=min(given))
 
 
@@ -67,8 +67,7 @@ def _columns(program: Program) -> Iterator[tuple[ast.expr, ast.expr, str]]:
                 yield node, node.value, column
         elif isinstance(node, ast.Call):
             name, operand = op(program, node)
-            along = argument(node, "dim", 1 if program.names.full(node.func) else 0)
-            adds = name == "sum" and constant(along) in {1, -1}
+            adds = name == "sum" and constant(axis_of(program, node)) in {1, -1}
             if operand is not None and (name in _PARTS or adds):
                 yield node, operand, name
 
@@ -85,12 +84,11 @@ def _derived(program: Program, second: Value) -> Value | None:
     assert isinstance(call, ast.Call)
     outputs, weights = _single(argument(call, "outputs", 0)), _single(argument(call, "grad_outputs", 2))
     for one in flow(program).ends(Value(outputs, second.frame)) if outputs is not None else ():
-        summed = op(program, one.node) if isinstance(one.node, ast.Call) and not one.path else ("", None)
-        whole = weights is not None and _is_ones(program, Value(weights, second.frame))
-        if summed[0] == "sum" and summed[1] is not None and len(_given(program, one.node)) == 0:
-            found = flow(program).ends(Value(summed[1], one.frame))
+        name, summed = op(program, one.node) if not one.path else ("", None)
+        if name == "sum" and summed is not None and not _given(program, one.node):
+            found = flow(program).ends(Value(summed, one.frame))
         else:
-            found = (one,) if whole else ()
+            found = (one,) if weights is not None and _is_ones(program, Value(weights, second.frame)) else ()
         for first in found:
             if _is_gradient(program, first) and _by_same(program, first, second):
                 return first
@@ -99,8 +97,7 @@ def _derived(program: Program, second: Value) -> Value | None:
 
 def _given(program: Program, node: ast.expr) -> list[ast.expr]:
     """Return what a reduction is given beside its operand."""
-    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-    return [*call.args[1 if program.names.full(call.func) else 0 :], *(one.value for one in call.keywords)]
+    return arguments(node)[1 if program.names.full(node.func) else 0 :] if isinstance(node, ast.Call) else []
 
 
 def _single(node: ast.expr | None) -> ast.expr | None:
@@ -111,10 +108,9 @@ def _single(node: ast.expr | None) -> ast.expr | None:
 
 
 def _is_ones(program: Program, value: Value) -> bool:
-    ends = flow(program).ends(value)
+    ends = flow(program).origins(value)
     return bool(ends) and all(
-        isinstance(one.node, ast.Call) and last(program.names.full(one.node.func)) in {"ones", "ones_like"}
-        for one in ends
+        isinstance(one, ast.Call) and last(program.names.full(one.func)) in {"ones", "ones_like"} for one in ends
     )
 
 

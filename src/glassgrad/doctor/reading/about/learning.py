@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from glassgrad.doctor.reading.actors import modules, optimizer, related, spread, trained_by
+from glassgrad.doctor.reading.actors import modules, optimizer, related, spread, stepped, trained_by
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.gradients import Reach, reach, switched_off
 from glassgrad.doctor.reading.iterations import Event, Iteration, trainings
+from glassgrad.doctor.reading.nodes import both_ways, has_attribute, is_op, method_of, object_of, within
 from glassgrad.doctor.reading.program import Program, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.terms import Term, terms
@@ -33,8 +35,7 @@ def detached(program: Program) -> Iterator[Spot]:
 
 def _is_loss(program: Program, event: Event) -> bool:
     """Tell whether a pass begins at a computed value, not at a leaf that gets `requires_grad`."""
-    ends = flow(program).ends(event.value)
-    return all(not isinstance(one.node, ast.Name | ast.Constant) for one in ends)
+    return not any(isinstance(one, ast.Name | ast.Constant) for one in flow(program).origins(event.value))
 
 
 def cut_terms(program: Program) -> Iterator[Spot]:
@@ -55,15 +56,15 @@ def _blamed(program: Program, term: Term, node: ast.expr | ast.stmt, event: Even
     also: list[ast.expr | ast.stmt] = [event.node, *_statements(program, term)]
     if not _is_block(program, node):
         return spot(node, *also, text=shown(node), why="is a number")
-    call = next(one.node for one in term.factors if isinstance(one.node, ast.Call) and loss(program, one.node))
+    known = next(found for one in term.factors if (found := loss(program, one.node)) is not None)
     why = f"has no gradient, since {shown(node)} switches it off"
-    place = known.input if (known := loss(program, call)) is not None else call
-    while isinstance(place, ast.Name) and (value := program.value_of(place)) is not None:
+    place = known.input
+    while (value := program.value_of(place)) is not None:
         place = value
     if isinstance(place, ast.Name) or switched_off(program, place) is not None:
-        return spot(node, *also, text=shown(call), why=why)
+        return spot(node, *also, text=shown(known.call), why=why)
     why = f"has no gradient, since {shown(place)} uses only what {shown(node)} has cut off"
-    return spot(place, *also, node, text=shown(call), why=why)
+    return spot(place, *also, node, text=shown(known.call), why=why)
 
 
 def _is_block(program: Program, node: ast.AST) -> bool:
@@ -81,8 +82,7 @@ def _together(program: Program, term: Term) -> Reach:
 
 def _is_computed(program: Program, term: Term) -> bool:
     """Tell whether a term is a loss of the library. Other terms without gradients are often weights or baselines."""
-    calls = [one.node for one in term.factors if isinstance(one.node, ast.Call)]
-    return any(loss(program, one) is not None for one in calls)
+    return any(loss(program, one.node) is not None for one in term.factors)
 
 
 def _statements(program: Program, term: Term) -> list[ast.stmt]:
@@ -93,22 +93,24 @@ def _statements(program: Program, term: Term) -> list[ast.stmt]:
 
 def cut_layers(program: Program) -> Iterator[Spot]:
     """Yield the code that detaches the output of trained layers, if no loss reaches these layers by another path."""
-    if any(getattr(node, "attr", "").startswith("requires_grad") for node in program.nodes):
+    if any(one.attr.startswith("requires_grad") for one in program.every(ast.Attribute)):
         return  # some weights may be frozen
     for one in trainings(program):
         found = [reach(program, event.value) for event in one.of("backward")]
-        makers = [optimizer(program, event.value) for event in one.of("step")]
-        known = one.is_known and all(it.known and it.learns for it in found) and None not in makers
-        if not known:
+        steps = [stepped(program, event.value) for event in one.of("step")]
+        if (
+            not one.is_known
+            or not all(it.known and it.learns for it in found)
+            or any(made is None for made, _ in steps)
+        ):
             continue
         learns = spread(program, [made for it in found for made in it.learns])
-        mine = [have for made in makers if made is not None for have in trained_by(program, made) or []]
+        mine = [have for _, trained in steps for have in trained]
         taught = any(related(have, it) for have in mine for it in learns)
-        for have, node in [pair for it in found for pair in it.cut]:
-            inside = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "detach"
-            inside = inside and not _is_meant(program, node)
-            lost = inside and taught and not any(related(have, it) for it in learns)
-            if lost and any(related(have, own) for own in mine) and program.owner(node) is not None:
+        for have, node in [pair for it in found for pair in it.cut] if taught else ():
+            inside = method_of(node) == "detach" and not _is_meant(program, node) and program.owner(node) is not None
+            lost = inside and not any(related(have, it) for it in learns)
+            if lost and any(related(have, own) for own in mine):
                 yield spot(node, program.statement(node), text=shown(node))
 
 
@@ -131,14 +133,11 @@ def passed_through(node: ast.AST) -> ast.expr | None:
         >>> ast.unparse(found)
         'x'
     """
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-        return None
-    for one, other in ((node.left, node.right), (node.right, node.left)):
+    for one, other in both_ways(node) if is_op(node, ast.Add) else ():
         cut = other.func if isinstance(other, ast.Call) and not other.args else other
-        if isinstance(cut, ast.Attribute) and cut.attr in {"detach", "data"} and isinstance(cut.value, ast.BinOp):
-            inner = cut.value
-            if isinstance(inner.op, ast.Sub) and ast.unparse(inner.right) == ast.unparse(one):
-                return one
+        inner = cut.value if isinstance(cut, ast.Attribute) and cut.attr in {"detach", "data"} else None
+        if is_op(inner, ast.Sub) and ast.unparse(inner.right) == ast.unparse(one):
+            return one
     return None
 
 
@@ -163,11 +162,8 @@ def _without_codes(program: Program) -> Iterator[Spot]:
 def _cut_of(program: Program, node: ast.expr) -> Value | None:
     """Return what an expression, or the variable that holds it, detaches: x of `x.detach()`."""
     held = flow(program).end(node)
-    call = held.node if held is not None and not held.path else None
-    method = call.func if isinstance(call, ast.Call) else None
-    if held is None or not isinstance(method, ast.Attribute) or method.attr != "detach":
-        return None
-    return Value(method.value, held.frame)
+    inner = object_of(held.node) if held is not None and not held.path and method_of(held.node) == "detach" else None
+    return Value(inner, held.frame) if held is not None and inner is not None else None
 
 
 # --- whose gradients ---
@@ -183,18 +179,14 @@ def _stranger(program: Program) -> Iterator[Spot]:
             continue
         learns = spread(program, [made for it in found for made in it.learns])
         for event in one.of("step"):
-            made = optimizer(program, event.value)
-            mine = trained_by(program, made) if made is not None else None
+            made, mine = stepped(program, event.value)
             if made is None or not mine or any(related(have, it) for have in mine for it in learns):
                 continue
             if _held_by(program, mine) & _held_by(program, learns):
                 continue  # the script makes it again under the same name
-            if all(_is_module(program, have) for have in mine):
-                order = [
-                    it
-                    for _, it in sorted(zip(passes, found, strict=True), key=lambda pair: _after(one, pair[0], event))
-                ]
-                cut = [node for it in order for have, node in it.cut if any(related(have, own) for own in mine)]
+            if all(modules(program, have) is not None for have in mine):
+                pairs = sorted(zip(passes, found, strict=True), key=lambda pair: _after(one, pair[0], event))
+                cut = [node for _, it in pairs for have, node in it.cut if any(related(have, own) for own in mine)]
                 place = cut[0] if cut else made.node
                 why = f"{shown(cut[0])} cuts it off" if cut else "it holds the weights of another model"
                 yield spot(place, event.node, made.node, passes[0].node, step=shown(event.node), why=why)
@@ -204,15 +196,14 @@ def _stranger(program: Program) -> Iterator[Spot]:
 @reads("loss of a copy")
 def _copied(program: Program) -> Iterator[Spot]:
     """Find a step of an optimizer of a model behind a backward pass that reaches nothing but copies of this model."""
-    if any(getattr(node, "attr", "") == "grad" and not program.names.full(node) for node in program.nodes):
+    if any(one.attr == "grad" and not program.names.full(one) for one in program.every(ast.Attribute)):
         return  # the script may carry gradients over by itself
     seen: set[ast.AST] = set()
     for one in trainings(program):
         for step in one.of("step"):
             around = program.function(step.node)
             passes = [it for it in one.of("backward") if program.function(it.node) is around]
-            maker = optimizer(program, step.value)
-            mine = trained_by(program, maker) if maker is not None else None
+            _, mine = stepped(program, step.value)
             found = [reach(program, it.value) for it in passes]
             if step.node in seen or not mine or not found or any(not it.known or not it.learns for it in found):
                 continue
@@ -221,17 +212,15 @@ def _copied(program: Program) -> Iterator[Spot]:
             theirs = [have for have, origin in origins if any(related(origin, own) for own in mine)]
             if len(theirs) == len(learns) and not any(related(have, own) for have in learns for own in mine):
                 seen.add(step.node)
-                changes = _changes_of_data(program, theirs[0].node)
                 place = theirs[0].node
+                changes = _changes_of_data(program, place)
                 yield spot(place, *changes, passes[0].node, step.node, text=shown(place), step=shown(step.node))
 
 
 def _changes_of_data(program: Program, node: ast.AST) -> list[ast.stmt]:
     """Return the statements that change numbers by `.data` in the function around a place."""
-    around = program.function(node)
-    changed = [one for one in ast.walk(around or program.tree) if isinstance(one, ast.Attribute) and one.attr == "data"]
-    found = [program.statement(one) for one in changed if isinstance(one.ctx, ast.Store)]
-    return found if around is not None else []
+    changed = [one for one in within(program.function(node), ast.Attribute) if one.attr == "data"]
+    return [program.statement(one) for one in changed if isinstance(one.ctx, ast.Store)]
 
 
 def _after(one: Iteration, backward: Event, step: Event) -> tuple[bool, int]:
@@ -248,42 +237,19 @@ def _held_by(program: Program, values: Iterable[Value]) -> set[str]:
     return {ast.unparse(one) for one in plain if isinstance(one, ast.Name | ast.Attribute)}
 
 
-def _is_module(program: Program, value: Value) -> bool:
-    return modules(program, value) is not None
-
-
 @reads("target with gradients")
 def _moving(program: Program) -> Iterator[Spot]:
     """Find `loss(q(s), r + gamma * q(s'))`, whose gradient also flows through the target into the model."""
     for one in losses(program):
-        if one.kind not in ELEMENTWISE or one.target is None or not _discounted(program, one.target):
+        if one.kind not in ELEMENTWISE or one.target is None:
+            continue
+        ends = [node for node in flow(program).origins(one.target) if _GAMMA.search(ast.unparse(node))]
+        if not any(isinstance(node, ast.BinOp) for node in ends):
             continue
         mine, theirs = reach(program, one.input), reach(program, one.target)
         shared = [it for it in theirs.learns if any(related(it, have) for have in mine.learns)]
-        if shared and _is_trained(program, one.call):
-            node = _discounting(program, one.target)
-            yield spot(node, one.call, program.statement(node), text=shown(node))
-
-
-def _discounting(program: Program, target: ast.expr) -> ast.expr:
-    """Return the expression with the discount that computes a target."""
-    for end in flow(program).ends(target):
-        if _GAMMA.search(ast.unparse(end.node)):
-            return end.node
-    return target
-
-
-def _discounted(program: Program, target: ast.expr) -> bool:
-    return any(
-        isinstance(end.node, ast.BinOp) and _GAMMA.search(ast.unparse(end.node)) for end in flow(program).ends(target)
-    )
-
-
-def _is_trained(program: Program, node: ast.AST) -> bool:
-    """Tell whether the function around a node, or any other code of the script, calls `backward`."""
-    around = program.function(node) or program.tree
-    held = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(around))
-    return held or any(getattr(one.func, "attr", "") == "backward" for one in program.calls)
+        if shared and has_attribute(program.tree, "backward"):
+            yield spot(ends[0], one.call, program.statement(ends[0]), text=shown(ends[0]))
 
 
 @reads("advantage with gradients")
@@ -291,52 +257,29 @@ def _advantage(program: Program) -> Iterator[Spot]:
     """Find `log_prob * (returns - value)` with gradients into the critic, which then learns from the policy's loss."""
     for one in trainings(program):
         for event in one.own("backward"):
-            yield from _weights_with_gradients(program, one, event)
+            yield from itertools.islice(_weights_with_gradients(program, event), 1)
 
 
-def _weights_with_gradients(program: Program, one: Iteration, event: Event) -> Iterator[Spot]:
-    for call in _products(program, event):
-        for policy, gain in ((call.left, call.right), (call.right, call.left)):
+def _weights_with_gradients(program: Program, event: Event) -> Iterator[Spot]:
+    """Yield the products of a log-probability and an advantage in the function of a backward pass."""
+    for call in within(program.around(event.node), ast.BinOp):
+        for policy, gain in both_ways(call) if is_op(call, ast.Mult) else ():
             if not _is_policy(program, Value(policy, event.frame)):
                 continue
             for end in flow(program).ends(Value(gain, event.frame)):
-                difference = isinstance(end.node, ast.BinOp) and isinstance(end.node.op, ast.Sub)
-                if difference and isinstance(end.node, ast.BinOp) and _is_critic(program, end):
-                    yield spot(
-                        end.node, call, program.statement(end.node), program.statement(call), text=shown(end.node)
-                    )
-                    return
-
-
-def _products(program: Program, event: Event) -> Iterator[ast.BinOp]:
-    """Yield the products in the function of a backward pass, and in the loops that compute its loss."""
-    around = program.function(event.node) or program.tree
-    for node in ast.walk(around):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            yield node
+                if is_op(end.node, ast.Sub) and reach(program, Value(end.node.right, end.frame)).learns:
+                    also = call, program.statement(end.node), program.statement(call)
+                    yield spot(end.node, *also, text=shown(end.node))
 
 
 def _is_policy(program: Program, value: Value) -> bool:
     node = value.node
     while isinstance(node, ast.UnaryOp):
         node = node.operand
-    if not _LOG_PROB.search(ast.unparse(node)) and not _log_probability(program, Value(node, value.frame)):
-        return False
-    found = reach(program, Value(node, value.frame))
-    return bool(found.learns)
-
-
-def _log_probability(program: Program, value: Value) -> bool:
-    ends = flow(program).ends(value)
-    return any(isinstance(one.node, ast.Call) and getattr(one.node.func, "attr", "") == "log_prob" for one in ends)
-
-
-def _is_critic(program: Program, end: Value) -> bool:
-    """Tell whether a model computes the subtracted value, with gradients."""
-    node = end.node
-    assert isinstance(node, ast.BinOp)
-    found = reach(program, Value(node.right, end.frame))
-    return bool(found.learns)
+    inner = Value(node, value.frame)
+    named_so = _LOG_PROB.search(ast.unparse(node))
+    likely = named_so or any(method_of(one) == "log_prob" for one in flow(program).origins(inner))
+    return bool(likely and reach(program, inner).learns)
 
 
 def exchanged(program: Program) -> Iterator[Spot]:
@@ -358,20 +301,16 @@ def _mixed(program: Program) -> Iterator[Spot]:
         if not one.is_known or not all(event.sure and not event.loops for event in places):
             continue
         for event in one.own("step"):
-            made = optimizer(program, event.value)
-            mine = trained_by(program, made) if made is not None else None
-            if made is None or not mine:
-                continue
-            begin = _cleared_at(program, places, event, mine)
-            if begin is None:
+            made, mine = stepped(program, event.value)
+            begin = _cleared_at(program, places, event, mine) if mine else None
+            if made is None or begin is None:
                 continue
             between = places[begin : places.index(event)]
             passes = [it for it in between if it.kind == "backward" and _reaches(program, it, mine)]
             others = [it for it in between if it.kind == "step" and optimizer(program, it.value) != made]
             if len(passes) > 1 and any(_between(places, passes[0], it, passes[-1]) for it in others):
-                yield spot(
-                    passes[0].node, event.node, made.node, step=shown(event.node), loss=shown(passes[0].value.node)
-                )
+                facts = {"step": shown(event.node), "loss": shown(passes[0].value.node)}
+                yield spot(passes[0].node, event.node, made.node, **facts)
                 break
 
 
@@ -383,11 +322,7 @@ def _cleared_at(program: Program, places: list[Event], step: Event, mine: list[V
     """Return the index of the last event before a step that clears the gradients of its weights."""
     found: int | None = None
     for at, event in enumerate(places[: places.index(step)]):
-        if event.kind != "zero":
-            continue
-        made = optimizer(program, event.value)
-        held = modules(program, event.value) if made is None else None
-        known = trained_by(program, made) if made is not None else [it.made for it in held] if held else None
+        known = _cleared_by(program, event) if event.kind == "zero" else []
         if known is None:
             return None
         if any(related(it, have) for it in known for have in mine):
@@ -399,32 +334,27 @@ def _cleared_at(program: Program, places: list[Event], step: Event, mine: list[V
 def _penalty(program: Program) -> Iterator[Spot]:
     """Find penalties on gradients from `autograd.grad` without `create_graph`."""
     for call in program.calls:
-        full = program.names.full(call.func)
-        if not full.endswith("autograd.grad") or is_given(call, "create_graph", 4):
-            continue
         function = program.function(call)
-        around = ast.unparse(function) if function is not None else ""
-        named_so = function is not None and re.search(r"penalty|(^|_)gp(_|$)", function.name)
-        if named_so and re.search(r"\.norm\(|\*\* 2|\.pow\(|sqrt\(", around) and not switched_off(program, call):
-            yield spot(
-                call, program.statement(call), text=shown(call), remedy=f"{shown(call)[:-1]}, create_graph=True)"
-            )
+        gradients = program.names.full(call.func).endswith("autograd.grad") and not is_given(call, "create_graph", 4)
+        if function is None or not gradients or not re.search(r"penalty|(^|_)gp(_|$)", function.name):
+            continue
+        squares = re.search(r"\.norm\(|\*\* 2|\.pow\(|sqrt\(", ast.unparse(function))
+        if squares and not switched_off(program, call):
+            remedy = f"{shown(call)[:-1]}, create_graph=True)"
+            yield spot(call, program.statement(call), text=shown(call), remedy=remedy)
 
 
 @reads("rate set where nothing reads it")
 def _unread(program: Program) -> Iterator[Spot]:
     """Find `optimizer.lr = rate`, and `group["learning_rate"] = rate`."""
-    for node in (one for one in program.nodes if isinstance(one, ast.Assign)):
+    for node in program.every(ast.Assign):
         target = node.targets[0]
-        if (
-            isinstance(target, ast.Attribute)
-            and target.attr in _SETTINGS
-            and optimizer(program, target.value) is not None
-        ):
-            key = _SETTINGS[target.attr]
-            yield spot(node, text=shown(node), wanted=f"'{key}'", key=key)
+        if isinstance(target, ast.Attribute) and target.attr in _SETTINGS:
+            if optimizer(program, target.value) is not None:
+                key = _SETTINGS[target.attr]
+                yield spot(node, text=shown(node), wanted=f"'{key}'", key=key)
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name | ast.Subscript):
-            bound = program.bound(target.value) if isinstance(target.value, ast.Name) else None
+            bound = program.bound(target.value)
             loop = bound.statement if bound is not None else None
             groups = ast.unparse(loop.iter) if isinstance(loop, ast.For) else ast.unparse(target.value)
             if "param_groups" in groups and constant(target.slice) in {"learning_rate", "rate", "learningrate"}:
@@ -445,40 +375,35 @@ def uncleared(program: Program) -> Iterator[Spot]:
 
 def _of_an_arm(one: Iteration) -> Iterator[Spot]:
     zeros = one.of("zero")
-    for event in one.own("backward"):
-        steps = [it for it in one.own("step") if it.beside(event)]
-        mine = [it for it in steps if _same_arm(it, event)]
-        if zeros and mine and event.arms and not any(it.beside(event) for it in zeros) and one.is_known:
+    for event in one.own("backward") if zeros and one.is_known else ():
+        mine = [it for it in one.own("step") if it.beside(event) and it.arms == event.arms]
+        if mine and event.arms and not any(it.beside(event) for it in zeros):
             yield spot(event.node, mine[0].node, *event.chain, step=shown(mine[0].node))
-
-
-def _same_arm(one: Event, other: Event) -> bool:
-    return one.arms == other.arms
 
 
 def _of_an_optimizer(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find a step of an optimizer in a loop that clears only the gradients of other optimizers."""
-    cleared: list[Value] = []
-    makers: list[Value] = []
-    for event in one.of("zero"):
-        made = optimizer(program, event.value)
-        held = modules(program, event.value) if made is None else None
-        known = list(spread(program, [it.made for it in held])) if held is not None else None
-        known = trained_by(program, made) if made is not None else known
-        if known is None:
-            return
-        cleared += known
-        makers += [made] if made is not None else []
-    seen: set[Value] = set()
-    for event in one.own("step") if one.of("zero") and one.is_known else ():
-        made = optimizer(program, event.value)
-        mine = trained_by(program, made) if made is not None and made not in makers else None
-        if made is None or not mine or made in seen or any(related(it, have) for it in mine for have in cleared):
+    zeros = one.of("zero")
+    cleared = [_cleared_by(program, event) for event in zeros]
+    known = [have for part in cleared if part is not None for have in part]
+    seen = {made for event in zeros if (made := optimizer(program, event.value)) is not None}
+    for event in one.own("step") if zeros and one.is_known and None not in cleared else ():
+        made, mine = stepped(program, event.value)
+        if made is None or not mine or made in seen or any(related(it, have) for it in mine for have in known):
             continue
         seen.add(made)
         before = [it for it in one.of("backward") if _reaches(program, it, mine)]
         if before:
             yield spot(before[0].node, event.node, made.node, step=shown(event.node))
+
+
+def _cleared_by(program: Program, event: Event) -> list[Value] | None:
+    """Return the modules and parameters whose gradients an event clears; None if they are unknown."""
+    made = optimizer(program, event.value)
+    if made is not None:
+        return trained_by(program, made)
+    held = modules(program, event.value)
+    return None if held is None else list(spread(program, [it.made for it in held]))
 
 
 def _reaches(program: Program, event: Event, mine: list[Value]) -> bool:

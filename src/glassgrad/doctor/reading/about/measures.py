@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 
@@ -10,6 +11,21 @@ from glassgrad.doctor.reading.actors import modules, setting
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import (
+    both_ways,
+    callee_of,
+    compares,
+    has_attribute,
+    ident,
+    is_name,
+    is_op,
+    method_of,
+    object_of,
+    reads_in,
+    target_text,
+    within,
+    without,
+)
 from glassgrad.doctor.reading.program import Loop, Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import end, library_name, loss, losses
@@ -23,25 +39,21 @@ _EVALUATES = re.compile(r"^_?(eval|evaluate|validate|validation|test|score|accur
 
 @reads("metric divided by the wrong number")
 def _wrong_number(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
-            continue
-        count = _length(node.right)
-        total = _inside(node.left)
-        if total is not None and _is_tally(program, node):
-            added = _added(program, node, total)
-            if added and all(_counts(program, one) for one in added):
-                what = "counts examples, but is divided by the number of batches"
-                yield spot(node, *added, text=shown(node), what=what, remedy=f"{shown(node.right)} += len(y)")
-        if count is None or total is None:
+    mean = functools.partial(_is_batch_mean, program)
+    for node in program.every(ast.BinOp):
+        total = _inside(node.left) if is_op(node, ast.Div) else None
+        if total is None:
             continue
         added = _added(program, node, total)
-        batches = _is_loader(program, count)
-        if batches and added and all(_counts(program, one) for one in added):
-            what = "counts examples, but is divided by the number of batches"
+        counts = added and all(_counts(program, one) for one in added)
+        count = _length(node.right)
+        what = "counts examples, but is divided by the number of batches"
+        if counts and _is_tally(program, node):
+            yield spot(node, *added, text=shown(node), what=what, remedy=f"{shown(node.right)} += len(y)")
+        if counts and count is not None and _is_loader(program, count):
             remedy = f"{shown(node.left)} / len({shown(count)}.dataset)"
             yield spot(node, *added, text=shown(node), what=what, remedy=remedy)
-        elif _is_data(program, count) and added and all(_is_batch_mean(program, one) for one in added):
+        elif added and count is not None and _is_data(program, count) and all(map(mean, added)):
             what = "adds means of batches, and the number of examples divides it"
             yield spot(node, *added, text=shown(node), what=what, remedy=f"{total} / number of batches")
 
@@ -56,13 +68,12 @@ def _is_tally(program: Program, node: ast.BinOp) -> bool:
 
 def _length(node: ast.expr) -> ast.expr | None:
     """Return x of `len(x)`."""
-    known = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args
-    return node.args[0] if known and isinstance(node, ast.Call) else None
+    return node.args[0] if isinstance(node, ast.Call) and is_name(node.func, "len") and node.args else None
 
 
 def _inside(node: ast.expr) -> str | None:
     """Return the variable in `total`, `100 * total` or `total.item()`."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    if is_op(node, ast.Mult):
         return next((_inside(one) for one in (node.left, node.right) if number(one) is None), None)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
         return _inside(node.func.value)
@@ -71,11 +82,9 @@ def _inside(node: ast.expr) -> str | None:
 
 def _added(program: Program, node: ast.AST, total: str) -> list[ast.AugAssign]:
     """Return the statements that add to a variable, in the function around a node."""
-    around = program.function(node) or program.tree
-    found = [one for one in ast.walk(around) if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
-    return [
-        one for one in found if ast.unparse(one.target) == total and program.function(one) is program.function(node)
-    ]
+    around = program.around(node)
+    found = [one for one in within(around, ast.AugAssign) if isinstance(one.op, ast.Add)]
+    return [one for one in found if ast.unparse(one.target) == total and program.around(one) is around]
 
 
 def _is_loader(program: Program, node: ast.expr) -> bool:
@@ -87,180 +96,116 @@ def _is_loader(program: Program, node: ast.expr) -> bool:
             library_name(program, one) == "DataLoader" and (number(argument(one, "batch_size", 1)) or 2) > 1
             for one in calls
         )
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return not calls and bool(_LOADER.search(name)) and name.lower().endswith(("loader", "_dl"))
+    return not calls and ident(node).lower().endswith(("loader", "_dl"))
 
 
 def _is_data(program: Program, node: ast.expr) -> bool:
     """Tell whether the length of a value is a number of examples."""
     if isinstance(node, ast.Attribute) and node.attr == "dataset":
         return True
-    made = flow(program).ends(node)
-    return bool(made) and all(
-        isinstance(one.node, ast.Call) and library_name(program, one.node) == "TensorDataset" for one in made
-    )
+    made = flow(program).origins(node)
+    return bool(made) and all(library_name(program, one) == "TensorDataset" for one in made)
 
 
 def _counts(program: Program, node: ast.AugAssign) -> bool:
     """Tell whether a statement adds the number of correct predictions of a batch."""
-    ends = [one.node for one in flow(program).ends(node.value)]
+    ends = flow(program).origins(node.value)
     return bool(ends) and all(_is_count(program, one) for one in ends)
 
 
 def _is_count(program: Program, node: ast.expr) -> bool:
-    while isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in {
-        "item",
-        "float",
-        "int",
-    }:
+    while isinstance(node, ast.Call) and callee_of(node) in {"item", "float", "int"}:
         node = node.func.value if isinstance(node.func, ast.Attribute) else node.args[0]
-    if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "sum":
+    if not isinstance(node, ast.Call) or method_of(node) != "sum" or len(node.args) > 1:
         return False
-    inner = node.args[0] if program.names.full(node.func) and node.args else getattr(node.func, "value", node)
-    return (
-        any(
-            isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq)
-            for found in flow(program).ends(inner)
-            for one in ast.walk(found.node)
-        )
-        and len(node.args) < 2
-    )
+    ends = flow(program).origins(program.operand(node) or node)
+    return any(compares(one, ast.Eq) for end in ends for one in ast.walk(end))
 
 
 def _is_batch_mean(program: Program, node: ast.AugAssign) -> bool:
     """Tell whether a statement adds the mean loss of a batch."""
-    value = node.value
-    if (
-        isinstance(value, ast.Call)
-        and getattr(value.func, "attr", "") == "item"
-        and isinstance(value.func, ast.Attribute)
-    ):
-        value = value.func.value
-    made = flow(program).end(value)
-    found = loss(program, made.node) if made is not None and isinstance(made.node, ast.Call) else None
+    made = flow(program).end(without(node.value, "item"))
+    found = loss(program, made.node) if made is not None else None
     if found is None or made is None or is_given(found.call, "reduction") or is_given(found.call, "size_average"):
         return False
-    held = flow(program).end(Value(found.call.func, made.frame))
-    return held is None or not isinstance(held.node, ast.Call) or not is_given(held.node, "reduction")
+    held = flow(program).origin(Value(found.call.func, made.frame))
+    return not isinstance(held, ast.Call) or not is_given(held, "reduction")
 
 
 @reads("argmax over the batch")
 def _over_examples(program: Program) -> Iterator[Spot]:
     """Find `model(x).argmax(0) == y`, which compares the best example of each class with the class of each example."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
-            continue
+    for node in program.every(ast.Compare):
         outer = program.parents.get(node)
-        if not isinstance(outer, ast.Attribute) or outer.attr not in {"sum", "float", "mean", "double"}:
-            continue
-        for side in (node.left, node.comparators[0]):
+        counted = isinstance(outer, ast.Attribute) and outer.attr in {"sum", "float", "mean", "double"}
+        for side in both_ways(node)[0] if counted and compares(node, ast.Eq) else ():
             for one in flow(program).ends(side):
                 call = one.node
-                if (
-                    isinstance(call, ast.Call)
-                    and _best_along(program, call, one.path) == 0
-                    and _is_output(program, call)
-                ):
+                if not isinstance(call, ast.Call) or _best_along(program, call, one.path) != 0:
+                    continue
+                if _from_model(program, program.operand(call)):
                     yield spot(call, node, program.statement(call), text=shown(call))
 
 
 def _best_along(program: Program, call: ast.Call, path: tuple[object, ...]) -> float | None:
     """Return the axis of `argmax(axis)`, or of `max(axis)[1]`."""
     full = program.names.full(call.func)
-    name = last(full) or getattr(call.func, "attr", "")
+    name = last(full) or method_of(call)
     if name == "argmax" or (name == "max" and path[:1] == (1,)):
         place = 1 if full else 0
         return number(argument(call, "dim", place) or argument(call, "axis", place))
     return None
 
 
-def _is_output(program: Program, call: ast.Call) -> bool:
-    """Tell whether a call reads the output of a model for several examples."""
-    full = program.names.full(call.func)
-    operand = call.args[0] if full and call.args else getattr(call.func, "value", None)
-    return isinstance(operand, ast.expr) and _from_model(program, operand)
-
-
-def _from_model(program: Program, node: ast.expr, depth: int = 0) -> bool:
+def _from_model(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
+    """Tell whether a value is the output of a model for several examples."""
     if depth > 6:
         return False
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        return bound is not None and bound.value is not None and _from_model(program, bound.value, depth + 1)
-    if not isinstance(node, ast.Call):
-        return False
-    if modules(program, node.func) is not None:
+        return _from_model(program, program.source_of(node), depth + 1)
+    if isinstance(node, ast.Call) and modules(program, node.func) is not None:
         return True
-    name = getattr(node.func, "attr", "")
-    return (
-        name in {"detach", "cpu", "numpy", "softmax", "sigmoid"}
-        and isinstance(node.func, ast.Attribute)
-        and _from_model(program, node.func.value, depth + 1)
-    )
+    keeps = method_of(node) in {"detach", "cpu", "numpy", "softmax", "sigmoid"}
+    return keeps and _from_model(program, object_of(node), depth + 1)
 
 
 @reads("threshold of probabilities on logits")
 def _threshold(program: Program) -> Iterator[Spot]:
     """Find `model(x) > 0.5` and `model(x).round()` for a model whose loss takes logits."""
-    if not any(one.kind == "binary_cross_entropy_with_logits" for one in losses(program)):
+    kinds = {one.kind for one in losses(program)}
+    if "binary_cross_entropy_with_logits" not in kinds or "binary_cross_entropy" in kinds:
         return
-    if any(one.kind == "binary_cross_entropy" for one in losses(program)):
-        return
+    judged = {found.node for one in losses(program) if (found := end(program, one.input)) is not None}
     for node in program.nodes:
         value: ast.expr | None = None
-        if (
-            isinstance(node, ast.Compare)
-            and isinstance(node.ops[0], ast.Gt | ast.GtE)
-            and number(node.comparators[0]) == 0.5
-        ):
+        if compares(node, ast.Gt | ast.GtE) and number(node.comparators[0]) == 0.5:
             value = node.left
-        elif isinstance(node, ast.Call) and (
-            program.names.full(node.func) == "torch.round" or getattr(node.func, "attr", "") == "round"
-        ):
-            value = node.args[0] if program.names.full(node.func) and node.args else getattr(node.func, "value", None)
-        made = end(program, value) if value is not None else None
-        if (
-            made is not None
-            and made.op in {"linear", "conv"}
-            and isinstance(node, ast.expr)
-            and _is_judged(program, value)
-        ):
-            yield spot(
-                node,
-                program.statement(node),
-                made.node,
-                text=shown(node),
-                remedy=f"{shown(value, 40)} > 0" if value is not None else "",
-            )
-
-
-def _is_judged(program: Program, value: ast.expr | None) -> bool:
-    """Tell whether the layer that makes a value also makes the input of a loss of logits."""
-    made = end(program, value)
-    ends = [found for one in losses(program) if (found := end(program, one.input)) is not None]
-    return made is not None and any(found.node is made.node for found in ends)
+        elif isinstance(node, ast.Call) and "round" in {method_of(node), library_name(program, node)}:
+            value = program.operand(node)
+        made = end(program, value)
+        linear = made is not None and made.op in {"linear", "conv"} and made.node in judged
+        if linear and value is not None and made is not None and isinstance(node, ast.expr):
+            facts = {"text": shown(node), "remedy": f"{shown(value, 40)} > 0"}
+            yield spot(node, program.statement(node), made.node, **facts)
 
 
 @reads("result of the last batch only")
 def _last_only(program: Program) -> Iterator[Spot]:
     """Find an evaluation that overwrites its result in each round of a loop and returns it after the loop."""
     for function in program.functions.values():
-        if not _EVALUATES.search(function.name) or any(
-            getattr(one, "attr", "") == "backward" for one in ast.walk(function)
-        ):
-            continue
         body = _flat(function.body)
         given = body[-1] if body else None
-        if not isinstance(given, ast.Return) or given.value is None:
+        evaluates = _EVALUATES.search(function.name) and not has_attribute(function, "backward")
+        if not evaluates or not isinstance(given, ast.Return) or given.value is None:
             continue
-        names = {one.id for one in ast.walk(given.value) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
         for loop in body:
             if not isinstance(loop, ast.For) or not _over_batches(program, loop):
                 continue
-            sets = [one for one in loop.body if isinstance(one, ast.Assign) and _target(one) in names]
-            mine = [one for one in sets if _from_batch(program, one) and not _is_read(loop, _target(one), one)]
+            names = reads_in(given.value) - reads_in(loop)
+            sets = [one for one in loop.body if isinstance(one, ast.Assign) and target_text(one) in names]
+            mine = [one for one in sets if _from_batch(one)]
             if mine and not any(isinstance(one, ast.Break | ast.Continue) for one in ast.walk(loop)):
-                yield spot(mine[-1], given, loop, text=shown(mine[-1]), name=_target(mine[-1]))
+                yield spot(mine[-1], given, loop, text=shown(mine[-1]), name=target_text(mine[-1]))
 
 
 def _flat(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -271,51 +216,35 @@ def _flat(body: list[ast.stmt]) -> list[ast.stmt]:
     return found
 
 
-def _target(node: ast.Assign) -> str:
-    return ast.unparse(node.targets[0])
-
-
 def _over_batches(program: Program, loop: ast.For) -> bool:
-    return isinstance(loop.target, ast.Tuple) and (
-        _is_loader(program, loop.iter) or bool(_LOADER.search(ast.unparse(loop.iter)))
-    )
+    named_so = _LOADER.search(ast.unparse(loop.iter))
+    return isinstance(loop.target, ast.Tuple) and (bool(named_so) or _is_loader(program, loop.iter))
 
 
-def _from_batch(program: Program, node: ast.Assign) -> bool:
+def _from_batch(node: ast.Assign) -> bool:
     """Tell whether a statement computes its value by a call or an operator, and does not collect results."""
     return isinstance(node.value, ast.Call | ast.BinOp) and not re.search(r"\bcat\(|append", ast.unparse(node.value))
-
-
-def _is_read(loop: ast.For, name: str, setting_it: ast.Assign) -> bool:
-    """Tell whether a loop reads a variable, for example to add it up."""
-    return any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load) for one in ast.walk(loop))
 
 
 @reads("counter never reset")
 def _never_reset(program: Program) -> Iterator[Spot]:
     """Find a counter that starts before the first epoch, while each epoch divides it by the examples of one epoch."""
     for outer in iterations(program):
-        if not isinstance(outer.node, ast.For) or not outer.of("step") or program.loops(outer.node):
+        loop = outer.node
+        if not isinstance(loop, ast.For) or not outer.of("step") or program.loops(loop):
             continue
-        for node in ast.walk(outer.node):
-            division = (
-                isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and program.loops(node)[:1] == [outer.node]
-            )
-            total = _inside(node.left) if division and isinstance(node, ast.BinOp) else None
-            if total is None or not isinstance(node, ast.BinOp):
+        for node in within(loop, ast.BinOp):
+            divides = is_op(node, ast.Div) and program.loops(node)[:1] == [loop]
+            total = _inside(node.left) if divides else None
+            if total is None:
                 continue
-            added = [one for one in _added(program, node, total) if _is_within(program, one, outer.node)]
-            sets = [one for one in ast.walk(outer.node) if isinstance(one, ast.Assign) and total in _all_targets(one)]
-            below = _inside(node.right) or ""
-            grows = bool(below) and bool(_added(program, node, below))
+            added = [one for one in _added(program, node, total) if loop in program.loops(one)]
+            sets = any(total in _all_targets(one) for one in within(loop, ast.Assign))
+            grows = _added(program, node, _inside(node.right) or "")
             counted = added and all(_counts(program, one) for one in added) and len(program.loops(added[0])) > 1
-            if counted and not sets and not grows and _begins(program, outer.node, total):
+            if counted and not sets and not grows and _begins(program, loop, total):
                 yield spot(added[0], node, text=shown(added[0]), name=total, division=shown(node))
                 break
-
-
-def _is_within(program: Program, node: ast.AST, loop: Loop) -> bool:
-    return loop in program.loops(node)
 
 
 def _all_targets(node: ast.Assign) -> set[str]:
@@ -323,50 +252,33 @@ def _all_targets(node: ast.Assign) -> set[str]:
 
 
 def _begins(program: Program, loop: Loop, name: str) -> bool:
-    """Tell whether a variable is set to 0 before a loop."""
-    around = program.function(loop) or program.tree
-    zero = [one for one in ast.walk(around) if isinstance(one, ast.Assign) and name in _all_targets(one)]
+    """Tell whether a variable is set before a loop."""
+    zero = [one for one in within(program.around(loop), ast.Assign) if name in _all_targets(one)]
     return any(one.lineno < loop.lineno and not program.loops(one) for one in zero)
 
 
 @reads("mean of batch means")
 def _means(program: Program) -> Iterator[Spot]:
     """Find an accuracy that is averaged over batches, although the last batch is much smaller."""
-    for loop in (node for node in program.nodes if isinstance(node, ast.For)):
-        uneven = [one for one in flow(program).ends(loop.iter) if _leftover(program, one)]
-        if not uneven:
-            continue
-        for node in ast.walk(loop):
+    for loop in program.every(ast.For):
+        uneven = [one.node for one in flow(program).ends(loop.iter) if _leftover(program, one)]
+        for node in ast.walk(loop) if uneven else ():
             value = node.value if isinstance(node, ast.AugAssign) else None
-            appended = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "append" and node.args
-            value = node.args[0] if appended and isinstance(node, ast.Call) else value
+            if isinstance(node, ast.Call) and method_of(node) == "append" and node.args:
+                value = node.args[0]
             if value is not None and _is_share(program, value) and isinstance(node, ast.expr | ast.stmt):
-                made = uneven[0].node
-                yield spot(node, made, *_divisions(program, node), text=shown(value), loader=shown(made))
-
-
-def _divisions(program: Program, node: ast.AST) -> list[ast.stmt]:
-    around = program.function(node) or program.tree
-    return [one for one in ast.walk(around) if isinstance(one, ast.Return)]
+                results = within(program.around(node), ast.Return)
+                yield spot(node, uneven[0], *results, text=shown(value), loader=shown(uneven[0]))
 
 
 def _is_share(program: Program, value: ast.expr) -> bool:
     """Tell whether a value is the share of correct predictions in a batch."""
     for one in flow(program).ends(value):
-        node = one.node
-        while isinstance(node, ast.Call) and getattr(node.func, "attr", "") in {"item", "numpy", "cpu"}:
-            assert isinstance(node.func, ast.Attribute)
-            node = node.func.value
-        text = ast.unparse(node)
-        if (
-            isinstance(node, ast.Call)
-            and getattr(node.func, "attr", "") == "mean"
-            and isinstance(node.func, ast.Attribute)
-        ):
-            inner = flow(program).ends(Value(node.func.value, one.frame))
-            text = " ".join(ast.unparse(part.node) for part in inner)
-            if re.search(r" == ", text):
-                return True
+        node = without(one.node, "item", "numpy", "cpu")
+        held = object_of(node) if method_of(node) == "mean" else None
+        ends = flow(program).origins(Value(held, one.frame)) if held is not None else []
+        if any(" == " in ast.unparse(part) for part in ends):
+            return True
     return False
 
 
@@ -386,26 +298,19 @@ def _leftover(program: Program, one: Value) -> bool:
 
 def _examples(program: Program, value: Value, depth: int) -> float | None:
     """Return the number of examples of a data set, if the first argument of its constructor contains it."""
-    for one in flow(program).ends(Value(value.node, value.frame)):
-        call = one.node
-        if not isinstance(call, ast.Call) or depth > 6 or not call.args:
-            return None
-        name = library_name(program, call)
-        if name in {"TensorDataset", "tensor", "from_numpy", "as_tensor"} or getattr(call.func, "attr", "") in {
-            "astype",
-            "float",
-        }:
-            inner = call.args[0] if name else getattr(call.func, "value", call)
-            return _counted(program, Value(inner, one.frame), depth + 1)
-        return setting(program, Value(call.args[0], one.frame))
-    return None
+    one = next(iter(flow(program).ends(Value(value.node, value.frame))), None)
+    call = one.node if one is not None else None
+    if one is None or not isinstance(call, ast.Call) or depth > 6 or not call.args:
+        return None
+    name = library_name(program, call)
+    if name in {"TensorDataset", "tensor", "from_numpy", "as_tensor"} or method_of(call) in {"astype", "float"}:
+        inner = call.args[0] if name else object_of(call) or call
+        return _counted(program, Value(inner, one.frame), depth + 1)
+    return setting(program, Value(call.args[0], one.frame))
 
 
 def _counted(program: Program, value: Value, depth: int) -> float | None:
-    node = value.node
-    if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        node = bound.value if bound is not None and bound.value is not None else node
+    node = program.source_of(value.node) or value.node
     if isinstance(node, ast.Call) and flow(program).callee(node, value.frame) is not None and node.args:
         return setting(program, Value(node.args[0], value.frame))
     return _examples(program, Value(node, value.frame), depth) if isinstance(node, ast.Call) else None

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from glassgrad.doctor.reading.nodes import method_of, object_of
 from glassgrad.doctor.reading.program import Loop, Program, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.values import DRAWING, NORMS, drops
@@ -33,9 +34,8 @@ def undone(program: Program) -> Iterator[Spot]:
         return  # which may put the part back
     for rest in _rests(program):
         for call in program.calls_of(".train"):
-            assert isinstance(call.func, ast.Attribute)
-            whole = ast.unparse(call.func.value) == rest.model and constant(next(iter(call.args), None)) in {None, True}
-            if whole and _follows(program, rest.call, call):
+            on = constant(next(iter(call.args), None)) in {None, True}
+            if on and ast.unparse(call.func) == f"{rest.model}.train" and _follows(program, rest.call, call):
                 again = f"{shown(rest.call)}  # after each {shown(call)}"
                 yield spot(call, rest.call, text=shown(call), part=rest.part, again=again)
                 break
@@ -50,17 +50,15 @@ def _rests(program: Program) -> Iterator[_Rest]:
         around = program.function(call)
         if around is None or not any(_goes_through(one, part) for one in program.loops(call)):
             continue
-        for use in (*program.calls_of(f".{around.name}"), *program.calls_of(around.name)):
-            model = use.func.value if isinstance(use.func, ast.Attribute) else next(iter(use.args), None)
+        for use in program.uses(around):
+            model = object_of(use) or next(iter(use.args), None)
             if model is not None:
                 yield _Rest(use, ast.unparse(model), f"the layers of {shown(use)}")
 
 
 def _goes_through(loop: Loop, part: ast.expr) -> bool:
     """Tell whether a loop goes through the modules of a model, with a chosen one under this name."""
-    over = loop.iter if isinstance(loop, ast.For) else None
-    called = over.func.attr if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) else ""
-    return called in _OVER and isinstance(loop, ast.For) and ast.unparse(part) in ast.unparse(loop.target)
+    return isinstance(loop, ast.For) and method_of(loop.iter) in _OVER and ast.unparse(part) in ast.unparse(loop.target)
 
 
 def _follows(program: Program, rest: ast.Call, call: ast.Call) -> bool:

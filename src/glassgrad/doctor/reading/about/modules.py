@@ -11,7 +11,21 @@ from glassgrad.doctor.reading.about.weights import zero_matrices, zero_rows
 from glassgrad.doctor.reading.actors import modules
 from glassgrad.doctor.reading.flow import EACH, Value, flow
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import Bound, Class, Program, argument, constant, number
+from glassgrad.doctor.reading.nodes import (
+    callee_of,
+    has_attribute,
+    holds,
+    ident,
+    is_name,
+    is_op,
+    method_of,
+    names_in,
+    object_of,
+    only_target,
+    target_text,
+    within,
+)
+from glassgrad.doctor.reading.program import Bound, Class, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import (
     DRAWING,
@@ -20,6 +34,7 @@ from glassgrad.doctor.reading.values import (
     has_weights,
     inside,
     layer,
+    library_layer,
     library_name,
 )
 
@@ -68,16 +83,11 @@ def _plain_containers(program: Program) -> Iterator[Spot]:
     for owner in program.modules():
         for attribute, bounds in owner.attributes.items():
             for bound in bounds:
-                found = _layers_in(program, owner, attribute, bound)
-                found = found or _given_list(program, owner, attribute, bound)
+                found = _layers_in(program, owner, attribute, bound) or _given_list(program, owner, attribute, bound)
                 if found is not None:
                     kind = _container(found) or "list"
-                    yield spot(
-                        bound.value or found,
-                        attribute=f"self.{attribute}",
-                        kind=kind,
-                        remedy=f"self.{attribute} = {_LISTS[kind]}({shown(found, 40)})",
-                    )
+                    remedy = f"self.{attribute} = {_LISTS[kind]}({shown(found, 40)})"
+                    yield spot(bound.value or found, attribute=f"self.{attribute}", kind=kind, remedy=remedy)
 
 
 def _given_list(program: Program, owner: Class, attribute: str, bound: Bound) -> ast.expr | None:
@@ -86,53 +96,44 @@ def _given_list(program: Program, owner: Class, attribute: str, bound: Bound) ->
     kept = isinstance(value, ast.Call) and getattr(value.func, "id", "") in {"list", "tuple"} and len(value.args) == 1
     if value is None or bound.path or not (kept or isinstance(value, ast.Name)):
         return None
-    local = value.id if isinstance(value, ast.Name) else ""
     parts = modules(program, Value(value, None, (EACH,)))
-    if not parts or _is_registered(program, owner, attribute, local) or _is_module_list(program, value):
+    if not parts or _is_registered(owner, attribute, ident(value)) or _is_module_list(program, value):
         return None
     return value if any(has_weights(program, one.call) for one in parts) else None
 
 
 def _is_module_list(program: Program, value: ast.expr) -> bool:
     inner = value.args[0] if isinstance(value, ast.Call) else value
-    held = modules(program, inner)
-    return held is not None or any(isinstance(one.node, ast.Call) for one in flow(program).ends(inner))
+    made = flow(program).origins(inner)
+    return modules(program, inner) is not None or any(isinstance(one, ast.Call) for one in made)
 
 
 def _layers_in(program: Program, owner: Class, attribute: str, bound: Bound) -> ast.expr | None:
     """Return the container of layers that is assigned to an attribute, unless something registers the layers."""
-    value = bound.value
-    local = value.id if isinstance(value, ast.Name) else ""
-    if isinstance(value, ast.Name):
-        held = program.bound(value)
-        value = held.value if held is not None and held.item is None else None
-    if value is None or not _container(value) or _is_registered(program, owner, attribute, local):
+    local = bound.value.id if isinstance(bound.value, ast.Name) else ""
+    value = program.value_of(bound.value) if local else bound.value
+    if value is None or not _container(value) or _is_registered(owner, attribute, local):
         return None
-    filled = _holds_layers(program, value) or any(
-        _holds_layers(program, ast.List([one.args[0]], ast.Load()))
-        for one in _appends(owner, attribute, local)
-        if one.args
-    )
-    return value if filled else None
+    added = [ast.List(one.args[:1], ast.Load()) for one in _appends(owner, attribute, local)]
+    return value if any(_holds_layers(program, one) for one in (value, *added)) else None
 
 
 def _appends(owner: Class, attribute: str, local: str) -> Iterator[ast.Call]:
     targets = {f"self.{attribute}", local} - {""}
-    for node in ast.walk(owner.node):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING:
-            yield from [node] if ast.unparse(node.func.value) in targets else []
+    for node in within(owner.node, ast.Call):
+        held = object_of(node) if method_of(node) in _ADDING else None
+        if held is not None and ast.unparse(held) in targets:
+            yield node
 
 
-def _is_registered(program: Program, owner: Class, attribute: str, local: str) -> bool:
+def _is_registered(owner: Class, attribute: str, local: str) -> bool:
     """Tell whether a class hands the layers of a container to something that registers them."""
-    for node in ast.walk(owner.node):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    targets = {f"self.{attribute}", local} - {""}
+    for node in within(owner.node, ast.Call):
+        name = callee_of(node)
         if name in {"add_module", "register_module", "register_parameter", "setattr"}:
             return True
-        given = [ast.unparse(_whole(one)) for one in node.args]
-        if name in _REGISTERING and (f"self.{attribute}" in given or (local and local in given)):
+        if name in _REGISTERING and targets & {ast.unparse(_whole(one)) for one in node.args}:
             return True
     return False
 
@@ -154,36 +155,30 @@ def _is_no_parameter(program: Program, value: ast.expr | None) -> str:
         return "the result of a computation with a parameter"
     if not isinstance(value, ast.Call):
         return ""
-    method = value.func if isinstance(value.func, ast.Attribute) else None
-    moved = method is not None and method.attr in {"to", "cuda", "float", "double", "half", "clone", "view", "reshape"}
-    if moved and method is not None and _is_parameter(program, method.value):
-        return f"the result of {method.attr}() of a parameter"
-    made = program.names.full(value.func).startswith("torch.") and library_name(program, value) != "Parameter"
-    wanted = constant(argument(value, "requires_grad")) is True
-    asked = method is not None and method.attr == "requires_grad_" and isinstance(method.value, ast.Call)
-    source = method.value if asked and method is not None else None
-    random = (
-        isinstance(source, ast.Call)
-        and program.names.full(source.func).startswith("torch.")
-        and not layer(program, source)
-    )
-    return "a tensor with requires_grad" if (made and wanted) or random else ""
+    name, held = method_of(value), object_of(value)
+    moved = name in {"to", "cuda", "float", "double", "half", "clone", "view", "reshape"}
+    if moved and _is_parameter(program, held):
+        return f"the result of {name}() of a parameter"
+    made = library_name(program, value) not in {"", "Parameter"}
+    wanted = made and constant(argument(value, "requires_grad")) is True
+    asked = name == "requires_grad_" and library_name(program, held) and not layer(program, held)
+    return "a tensor with requires_grad" if wanted or asked else ""
 
 
-def _is_parameter(program: Program, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and library_name(program, node) == "Parameter"
+def _is_parameter(program: Program, node: ast.expr | None) -> bool:
+    return library_name(program, node) == "Parameter"
 
 
 def _is_given_on(program: Program, attribute: str) -> bool:
     """Tell whether something else takes an attribute: an optimizer's list, or what registers it."""
     for call in program.calls:
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        name = callee_of(call)
         optimizer = program.names.full(call.func).startswith("torch.optim.")
-        if name in {"register_parameter", "add_param_group"} or optimizer:
-            if any(isinstance(one, ast.Attribute) and one.attr == attribute for one in ast.walk(call)):
-                return True
-            if name == "register_parameter" and any(constant(one) == attribute for one in call.args):
-                return True
+        takes = name in {"register_parameter", "add_param_group"} or optimizer
+        if takes and has_attribute(call, attribute):
+            return True
+        if name == "register_parameter" and any(constant(one) == attribute for one in call.args):
+            return True
     return False
 
 
@@ -193,17 +188,13 @@ def _no_super(program: Program) -> Iterator[Spot]:
         begin = owner.methods.get("__init__")
         if begin is None or "dataclass" in " ".join(ast.unparse(one) for one in owner.node.decorator_list):
             continue
-        calls = [one for one in ast.walk(begin) if isinstance(one, ast.Call) and _is_super(one)]
-        puts = [one for one in ast.walk(begin) if isinstance(one, ast.Assign) and _registers(program, one)]
+        calls = [one for one in within(begin, ast.Call) if method_of(one) == "__init__"]
+        puts = [one for one in within(begin, ast.Assign) if _registers(program, one)]
         if not calls:
             yield spot(begin, name=owner.node.name, why="does not call")
         elif puts and min(one.lineno for one in puts) < min(one.lineno for one in calls):
             first = min(puts, key=lambda one: one.lineno)
             yield spot(first, name=owner.node.name, why="makes its first layer before it calls")
-
-
-def _is_super(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "__init__"
 
 
 def _registers(program: Program, node: ast.Assign) -> bool:
@@ -215,40 +206,33 @@ def _registers(program: Program, node: ast.Assign) -> bool:
 
 @reads("layers made in forward")
 def _made_in_forward(program: Program) -> Iterator[Spot]:
-    wanted = WITH_WEIGHTS | DRAWING
     for call in program.calls:
         owner = program.owner(call)
         if owner is None or not owner.is_module or not inside(program, call, "forward"):
             continue
-        full = program.names.full(call.func)
         name = library_name(program, call)
-        if full == f"torch.nn.{name}" and name in wanted and not _once(program, call):
+        wanted = name in WITH_WEIGHTS | DRAWING and program.names.full(call.func) == f"torch.nn.{name}"
+        once = any(isinstance(one, ast.If | ast.IfExp) for one in program.outward(call))  # as on the first call
+        if wanted and not once:
             what = "its weights are drawn anew in each call and no optimizer has them"
             if name in DRAWING:
                 what = "a new layer is in training mode, so eval() does not switch it off"
             yield spot(call, layer=f"nn.{name}", what=what)
 
 
-def _once(program: Program, call: ast.Call) -> bool:
-    """Tell whether a layer is made under a condition, as on the first call."""
-    return any(isinstance(one, ast.If | ast.IfExp) for one in program.outward(call))
-
-
 @reads("layers shared")
 def _repeated(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+        if is_op(node, ast.Mult) and isinstance(node.left, ast.List):
             calls = [one for one in node.left.elts if isinstance(one, ast.Call)]
             if any(has_weights(program, one) for one in calls):
-                yield spot(
-                    node, text=shown(node), remedy=f"[{shown(calls[0], 40)} for _ in range({shown(node.right)})]"
-                )
+                remedy = f"[{shown(calls[0], 40)} for _ in range({shown(node.right)})]"
+                yield spot(node, text=shown(node), remedy=remedy)
         elif isinstance(node, ast.ListComp) and isinstance(node.elt, ast.Name):
-            targets = {one.id for part in node.generators for one in ast.walk(part.target) if isinstance(one, ast.Name)}
+            targets = names_in(*(part.target for part in node.generators))
             found = layer(program, node.elt) if node.elt.id not in targets else None
             if found is not None and has_weights(program, found.call):
-                remedy = f"[{shown(found.call, 40)} for ...]"
-                yield spot(node, text=shown(node), remedy=remedy)
+                yield spot(node, text=shown(node), remedy=f"[{shown(found.call, 40)} for ...]")
 
 
 # --- layers in a row ---
@@ -256,8 +240,8 @@ def _repeated(program: Program) -> Iterator[Spot]:
 
 def _linear_sizes(program: Program, node: ast.expr) -> tuple[str, float | None, float | None]:
     """Return the kind of a linear layer with its numbers of inputs and outputs; an empty kind for other layers."""
-    found = layer(program, node)
-    if found is None or found.owner is not None:
+    found = library_layer(program, node)
+    if found is None:
         return "", None, None
     call = found.call
     if found.name == "Linear":
@@ -285,54 +269,47 @@ def _in_a_row(program: Program) -> Iterator[Spot]:
             for first, second in itertools.pairwise(call.args):
                 if _collapses(program, first, second):
                     yield spot(second, call, first=shown(first), second=shown(second))
-        elif len(call.args) == 1 and isinstance(call.args[0], ast.Call) and inside(program, call, "forward"):
+        elif len(call.args) == 1 and method_of(call) and method_of(call.args[0]) and inside(program, call, "forward"):
+            assert isinstance(call.args[0], ast.Call)
             first, second = call.args[0].func, call.func
-            methods = isinstance(first, ast.Attribute) and isinstance(second, ast.Attribute)
-            if methods and _collapses(program, first, second):
+            if _collapses(program, first, second):
                 yield spot(call, first=shown(first), second=shown(second))
-    for owner in program.modules():
-        yield from _statements_in_a_row(program, owner)
-        yield from _loop_in_a_row(program, owner)
+    for _, forward in program.forwards():
+        yield from _statements_in_a_row(program, forward)
+        yield from _loop_in_a_row(program, forward)
 
 
-def _statements_in_a_row(program: Program, owner: Class) -> Iterator[Spot]:
+def _statements_in_a_row(program: Program, forward: Function) -> Iterator[Spot]:
     """Find `x = self.a(x)` followed by `x = self.b(x)`, or by `return self.b(x)`."""
-    forward = owner.methods.get("forward")
-    body = forward.body if forward is not None else []
-    for before, after in itertools.pairwise(body):
+    for before, after in itertools.pairwise(forward.body):
         first, second = _applied(before), _applied(after)
-        if first is None or second is None or not isinstance(before, ast.Assign) or len(before.targets) != 1:
+        if first is None or second is None or only_target(before) is None:
             continue
-        passed = ast.unparse(before.targets[0]) == ast.unparse(second.args[0])
-        again = isinstance(after, ast.Return) or ast.unparse(before.targets[0]) == ast.unparse(_target(after))
+        passed = target_text(before) == ast.unparse(second.args[0])
+        again = isinstance(after, ast.Return) or target_text(before) == target_text(after)
         if passed and again and _collapses(program, first.func, second.func):
             yield spot(second, first=shown(first.func), second=shown(second.func))
 
 
-def _loop_in_a_row(program: Program, owner: Class) -> Iterator[Spot]:
+def _loop_in_a_row(program: Program, forward: Function) -> Iterator[Spot]:
     """Find `for layer in self.layers: x = layer(x)` over linear layers alone."""
-    for loop in ast.walk(owner.methods["forward"]) if "forward" in owner.methods else ():
-        if not isinstance(loop, ast.For) or len(loop.body) != 1 or not isinstance(loop.target, ast.Name):
-            continue
+    for loop in within(forward, ast.For):
         only = loop.body[0]
-        call = only.value if isinstance(only, ast.Assign) else None
-        plain = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == loop.target.id
+        call = only.value if isinstance(only, ast.Assign) and len(loop.body) == 1 else None
+        if not isinstance(call, ast.Call) or not is_name(call.func, ident(loop.target)):
+            continue
         held = layer(program, loop.iter)
         inside = held.call.args[0] if held is not None and held.name == "ModuleList" and held.call.args else None
         parts = inside.elts if isinstance(inside, ast.List) else []
-        one_map = len(parts) > 1 and all(_collapses(program, one, two) for one, two in itertools.pairwise(parts))
-        if plain and one_map and isinstance(call, ast.Call):
+        if len(parts) > 1 and all(_collapses(program, one, two) for one, two in itertools.pairwise(parts)):
             yield spot(call, first=shown(parts[0]), second=shown(parts[1]))
-
-
-def _target(node: ast.stmt) -> ast.AST:
-    return node.targets[0] if isinstance(node, ast.Assign) else node
 
 
 def _applied(node: ast.stmt) -> ast.Call | None:
     value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-    whole = isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords
-    return value if whole and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
+    if not isinstance(value, ast.Call) or len(value.args) != 1 or value.keywords:
+        return None
+    return value if isinstance(value.func, ast.Attribute) else None
 
 
 # --- settings of modules ---
@@ -340,32 +317,26 @@ def _applied(node: ast.stmt) -> ast.Call | None:
 
 @reads("requires_grad of a module")
 def _frozen_module(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        for target in node.targets if isinstance(node, ast.Assign) else []:
+    for node in program.every(ast.Assign):
+        for target in node.targets:
             if not isinstance(target, ast.Attribute) or target.attr != "requires_grad":
                 continue
-            owner = ast.unparse(target.value)
-            module = layer(program, target.value) is not None or _is_child(program, target.value)
-            if module and isinstance(node, ast.Assign):
+            if layer(program, target.value) is not None or _is_child(program, target.value):
+                owner = ast.unparse(target.value)
                 yield spot(node, owner=owner, remedy=f"{owner}.requires_grad_({shown(node.value)})")
 
 
 def _is_child(program: Program, node: ast.expr) -> bool:
     """Tell whether a variable runs over the modules of a model."""
-    if not isinstance(node, ast.Name):
-        return False
     bound = program.bound(node)
-    if bound is None or not isinstance(bound.statement, ast.For | ast.AsyncFor):
-        return False
-    source = bound.statement.iter
-    method = source.func.attr if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) else ""
-    return method in {"children", "modules"}
+    loop = bound.statement if bound is not None else None
+    return isinstance(loop, ast.For | ast.AsyncFor) and method_of(loop.iter) in {"children", "modules"}
 
 
 @reads("requires_grad misspelt")
 def _misspelt(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        for target in node.targets if isinstance(node, ast.Assign) else []:
+    for node in program.every(ast.Assign):
+        for target in node.targets:
             if isinstance(target, ast.Attribute) and target.attr in {"require_grad", "require_grads", "requires_grads"}:
                 yield spot(target, given=target.attr)
 
@@ -393,16 +364,13 @@ def _constant_weights(program: Program) -> Iterator[Spot]:
 
 def _fills_model(program: Program, call: ast.Call) -> bool:
     """Tell whether a call stands in `for p in model.parameters()`, under no condition."""
-    target = call.args[0]
-    bound = program.bound(target) if isinstance(target, ast.Name) else None
-    loop = bound.statement if bound is not None and isinstance(bound.statement, ast.For) else None
-    over = loop.iter if loop is not None else None
-    if loop is None or not isinstance(over, ast.Call) or not isinstance(over.func, ast.Attribute):
+    bound = program.bound(call.args[0])
+    loop = bound.statement if bound is not None else None
+    if not isinstance(loop, ast.For) or method_of(loop.iter) != "parameters":
         return False
-    if over.func.attr != "parameters" or program.statement(call) not in loop.body:
-        return False
-    whole = layer(program, over.func.value)  # one layer may begin at 0, as the last of a residual branch
-    return whole is not None and (whole.owner is not None or whole.name == "Sequential")
+    whole = layer(program, object_of(loop.iter))  # one layer may begin at 0, as the last of a residual branch
+    model = whole is not None and (whole.owner is not None or whole.name == "Sequential")
+    return model and program.statement(call) in loop.body
 
 
 def _fills_by_apply(program: Program, call: ast.Call) -> bool:
@@ -410,18 +378,14 @@ def _fills_by_apply(program: Program, call: ast.Call) -> bool:
     target, function = call.args[0], program.function(call)
     if function is None or not isinstance(target, ast.Attribute) or target.attr != "weight":
         return False
-    given = [one.args[0] for one in program.calls if _method(one) == "apply" and len(one.args) == 1]
-    if not any(isinstance(one, ast.Name) and one.id == function.name for one in given):
+    applied = [one.args[0] for one in program.calls_of(".apply") if len(one.args) == 1]
+    if not any(is_name(one, function.name) for one in applied):
         return False
-    around = next((one for one in program.outward(call) if isinstance(one, ast.If)), None)
+    around = program.nearest(call, ast.If)
     if around is None:
         return True
-    in_else = any(node is call for part in around.orelse for node in ast.walk(part))
+    in_else = any(holds(part, call) for part in around.orelse)
     return not in_else and not re.search("norm|embed", ast.unparse(around.test), re.IGNORECASE)
-
-
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 RULES = rules_of(globals())

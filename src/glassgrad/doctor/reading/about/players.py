@@ -9,7 +9,21 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import modules, optimizer
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.iterations import Event, trainings
+from glassgrad.doctor.reading.iterations import Event, setting_of, trainings
+from glassgrad.doctor.reading.nodes import (
+    both_ways,
+    callee_of,
+    holds,
+    ident,
+    is_op,
+    method_of,
+    names_in,
+    object_of,
+    only_target,
+    set_by,
+    target_text,
+    within,
+)
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.terms import Term, terms
@@ -26,15 +40,14 @@ _TARGET = re.compile(r"(^|_)(target|tgt)(_|\d|$)|target$", re.IGNORECASE)
 @reads("returns summed forwards")
 def _forwards(program: Program) -> Iterator[Spot]:
     """Find `for r in rewards: total = r + gamma * total`, which needs the rewards in reverse order."""
-    for node in program.nodes:
-        if not isinstance(node, ast.For) or not _REWARDS.search(ast.unparse(node.iter)):
-            continue
+    for node in program.every(ast.For):
         text = ast.unparse(node.iter)
-        if re.search(r"revers|\[::-1\]|-1, -1|flip", text) or _reversed_before(program, node):
+        turned = re.search(r"revers|\[::-1\]|-1, -1|flip", text)
+        if not _REWARDS.search(text) or turned or _reversed_before(program, node):
             continue
         for one in node.body:
             if isinstance(one, ast.Assign) and _is_discounted(one, node.target):
-                kept = _kept(node, ast.unparse(one.targets[0]))
+                kept = _kept(node, target_text(one))
                 stored = f", and {shown(kept)} in line {kept.lineno} keeps them in this order" if kept else ""
                 loop = f"for {shown(node.target)} in {shown(node.iter)}"
                 also = [node, kept] if kept else [node]
@@ -43,33 +56,23 @@ def _forwards(program: Program) -> Iterator[Spot]:
 
 def _kept(loop: ast.For, total: str) -> ast.Call | None:
     """Return the call in a loop that stores a running sum."""
-    calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call) and one.args]
-    stores = [one for one in calls if getattr(one.func, "attr", "") in {"append", "insert", "appendleft"}]
-    return next((one for one in stores if ast.unparse(one.args[-1]) == total), None)
+    stores = [one for one in within(loop, ast.Call) if method_of(one) in {"append", "insert", "appendleft"}]
+    return next((one for one in stores if one.args and ast.unparse(one.args[-1]) == total), None)
 
 
 def _reversed_before(program: Program, loop: ast.For) -> bool:
-    around = program.function(loop) or program.tree
-    names = {one.id for one in ast.walk(loop.iter) if isinstance(one, ast.Name)}
-    for node in ast.walk(around):
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "reverse" and node.lineno < loop.lineno:
-            return True
-        mine = isinstance(node, ast.Assign) and {ast.unparse(one) for one in node.targets} & names
-        if mine and isinstance(node, ast.Assign) and re.search(r"revers|\[::-1\]|flip", ast.unparse(node.value)):
-            return True
-    return False
+    around, names = program.around(loop), names_in(loop.iter)
+    turned = [one.value for one in within(around, ast.Assign) if set_by(one) & names]
+    called = any(one.lineno < loop.lineno for one in within(around, ast.Call) if method_of(one) == "reverse")
+    return called or any(re.search(r"revers|\[::-1\]|flip", ast.unparse(one)) for one in turned)
 
 
 def _is_discounted(node: ast.Assign, target: ast.expr) -> bool:
     """Tell whether a statement is `total = r + gamma * total`."""
-    total, value = ast.unparse(node.targets[0]), node.value
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
-        return False
-    names = {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
-    for reward, rest in ((value.left, value.right), (value.right, value.left)):
-        product = isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Mult)
-        mine = {one.id for one in ast.walk(reward) if isinstance(one, ast.Name)} & names
-        if product and isinstance(rest, ast.BinOp) and mine and _GAMMA.search(ast.unparse(rest)):
+    total, value = target_text(node), node.value
+    for reward, rest in both_ways(value) if is_op(value, ast.Add) else ():
+        mine = names_in(reward) & names_in(target)
+        if is_op(rest, ast.Mult) and mine and _GAMMA.search(ast.unparse(rest)):
             return total in {ast.unparse(rest.left), ast.unparse(rest.right)}
     return False
 
@@ -77,28 +80,24 @@ def _is_discounted(node: ast.Assign, target: ast.expr) -> bool:
 @reads("returns in reverse order")
 def _backwards(program: Program) -> Iterator[Spot]:
     """Find returns that the script appends from the last reward to the first and never reverses."""
-    for node in program.nodes:
-        if not isinstance(node, ast.For) or not re.search(r"reversed\(|\[::-1\]", ast.unparse(node.iter)):
-            continue
-        discounted = [one for one in node.body if isinstance(one, ast.Assign) and _is_discounted(one, node.target)]
-        for one in node.body if discounted else ():
+    for node in program.every(ast.For):
+        turned = re.search(r"reversed\(|\[::-1\]", ast.unparse(node.iter))
+        sums = [one for one in node.body if isinstance(one, ast.Assign) and _is_discounted(one, node.target)]
+        for one in node.body if turned and sums else ():
             call = one.value if isinstance(one, ast.Expr) else None
-            appended = isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "append"
-            if not appended or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            held = object_of(call) if method_of(call) == "append" else None
+            if call is None or held is None:
                 continue
-            name = ast.unparse(call.func.value)
-            around = ast.unparse(program.function(node) or program.tree)
-            turned = rf"{re.escape(name)}\[::-1\]|reversed\({re.escape(name)}\)|{re.escape(name)}\.reverse|flip\("
-            if not re.search(turned, around) and not _turned_outside(program, node):
+            name = ast.unparse(held)
+            again = rf"{re.escape(name)}\[::-1\]|reversed\({re.escape(name)}\)|{re.escape(name)}\.reverse|flip\("
+            if not re.search(again, ast.unparse(program.around(node))) and not _turned_outside(program, node):
                 yield spot(call, node, text=shown(call), name=name)
 
 
 def _turned_outside(program: Program, loop: ast.For) -> bool:
     """Tell whether a caller reverses the result of a function."""
     function = program.function(loop)
-    calls = program.calls_of(function.name) if function is not None else []
-    calls = calls or (program.calls_of(f".{function.name}") if function is not None else [])
-    texts = [ast.unparse(program.statement(one)) for one in calls]
+    texts = [ast.unparse(program.statement(one)) for one in (program.uses(function) if function is not None else ())]
     return any(re.search(r"\[::-1\]|reversed|flip|reverse", text) for text in texts)
 
 
@@ -119,13 +118,13 @@ def _never_copied(program: Program) -> Iterator[Spot]:
 def _from_itself(program: Program, call: ast.Call) -> str:
     """Return the model of `m.load_state_dict(m.state_dict())`, or of a copy from one to the other that are the same."""
     given = [ast.unparse(one) for one in call.args[:2]]
-    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if function == "load_state_dict" and isinstance(call.func, ast.Attribute) and given:
-        name = ast.unparse(call.func.value)
+    held = object_of(call) if method_of(call) == "load_state_dict" else None
+    if held is not None and given:
+        name = ast.unparse(held)
         return name if given[0] == f"{name}.state_dict()" else ""
     if len(call.args) < 2 or given[0] != given[1]:
         return ""
-    if function == "zip" and len(call.args) == 2:
+    if callee_of(call) == "zip" and len(call.args) == 2:
         copies = isinstance(loop := program.parents.get(call), ast.For) and re.search(r"\.copy_\(", ast.unparse(loop))
         model = re.fullmatch(r"([\w.]+)\.parameters\(\)", given[0])
         return model[1] if model and copies else ""
@@ -136,27 +135,17 @@ def _from_itself(program: Program, call: ast.Call) -> str:
 
 def _left_alone(program: Program) -> Iterator[Spot]:
     """Yield the target networks that the script never changes."""
-    if not any(_GAMMA.search(getattr(node, "id", getattr(node, "attr", ""))) for node in program.nodes):
+    if not any(_GAMMA.search(ident(node)) for node in program.nodes):
         return
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.value, ast.Call):
+    for node in program.every(ast.Assign):
+        name = ident(only_target(node))
+        if not _TARGET.search(name) or not isinstance(node.value, ast.Call) or modules(program, node.value) is None:
             continue
-        target = node.targets[0]
-        name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-        if not _TARGET.search(name) or modules(program, node.value) is None:
-            continue
-        uses = [one for one in program.nodes if _names(one, name)]
+        uses = [one for one in program.nodes if ident(one) == name]
         calls = [one for one in uses if _is_called(program, one)]
-        updates = [one for one in uses if not _is_harmless(program, one, node)]
-        if calls and not updates:
+        if calls and all(_is_harmless(program, one, node) for one in uses):
             what = f"{name}, made by {shown(node)}, computes targets, but nothing ever copies newer weights into it"
             yield spot(node, program.statement(calls[0]), what=what, name=name)
-
-
-def _names(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr == name
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _is_called(program: Program, node: ast.AST) -> bool:
@@ -166,13 +155,12 @@ def _is_called(program: Program, node: ast.AST) -> bool:
 
 def _is_harmless(program: Program, node: ast.AST, made: ast.Assign) -> bool:
     """Tell whether a use cannot change a model's weights later: the script calls it, makes it or calls `eval`."""
-    if _is_called(program, node) or any(one is node for one in ast.walk(made)):
+    if _is_called(program, node) or holds(made, node):
         return True
-    outer = program.parents.get(node)
+    outer, function = program.parents.get(node), program.function(node)
     if not isinstance(outer, ast.Attribute):
         return False
-    once = not program.loops(node) and (function := program.function(node)) is not None and function.name == "__init__"
-    begins = once or (program.function(node) is None and not program.loops(node))
+    begins = not program.loops(node) and (function is None or function.name == "__init__")
     return outer.attr in {"eval", "requires_grad_", "train", "to"} or (
         outer.attr in {"load_state_dict", "parameters"} and begins
     )
@@ -184,64 +172,54 @@ def _is_harmless(program: Program, node: ast.AST, made: ast.Assign) -> bool:
 def _judged(program: Program, event: Event) -> list[tuple[ast.Call, str, bool]]:
     """Return the binary losses of a backward pass, each with its label 0 or 1, and whether its examples are fakes."""
     found: list[tuple[ast.Call, str, bool]] = []
-    for term in terms(program, event.value):
-        for one in term.factors:
-            call = one.node
-            known = loss(program, call) if isinstance(call, ast.Call) else None
-            if known is None or known.target is None or not isinstance(call, ast.Call) or "binary" not in known.kind:
-                continue
-            label = _label(program, Value(known.target, one.frame))
-            fake = _is_generated(program, Value(known.input, one.frame))
-            if label:
-                found.append((call, label, fake))
+    for one in (part for term in terms(program, event.value) for part in term.factors):
+        known = loss(program, one.node)
+        if known is None or known.target is None or "binary" not in known.kind:
+            continue
+        label = _label(program, Value(known.target, one.frame))
+        if label:
+            found.append((known.call, label, _is_generated(program, Value(known.input, one.frame))))
     return found
 
 
 def _label(program: Program, value: Value) -> str:
     """Return "0" or "1" for targets that are all zeros or all ones."""
-    one = flow(program).end(value)
-    node = one.node if one is not None else None
+    node = flow(program).origin(value)
     while isinstance(node, ast.Subscript):
-        inner = flow(program).end(Value(node.value, value.frame))
-        node = inner.node if inner is not None else None
+        node = flow(program).origin(Value(node.value, value.frame))
     if not isinstance(node, ast.Call):
         return ""
-    name = library_name(program, node)
+    name, held = library_name(program, node), object_of(node)
     if name in {"ones", "ones_like", "zeros", "zeros_like"}:
         return "1" if name.startswith("ones") else "0"
     if name in {"full", "full_like"} and len(node.args) > 1:
         size = number(node.args[1])
         return "" if size is None else "1" if size > 0.5 else "0"
-    if isinstance(node.func, ast.Attribute) and node.func.attr in {"to", "float", "cuda", "view", "expand"}:
-        return _label(program, Value(node.func.value, value.frame))
+    if held is not None and method_of(node) in {"to", "float", "cuda", "view", "expand"}:
+        return _label(program, Value(held, value.frame))
     return ""
 
 
 def _is_generated(program: Program, value: Value) -> bool:
     """Tell whether the input of a discriminator is the output of another model."""
-    for one in _judge_calls(program, value):
-        for given in one.node.args if isinstance(one.node, ast.Call) else ():
-            if _from_model(program, Value(given, one.frame), 0):
-                return True
-    return False
+    found = _judge_call(program, value)
+    call = found.node if found is not None else None
+    given = call.args if isinstance(call, ast.Call) else []
+    return found is not None and any(_from_model(program, Value(one, found.frame), 0) for one in given)
 
 
-def _judge_calls(program: Program, value: Value) -> Iterator[Value]:
-    node, frame = value.node, value.frame
+def _judge_call(program: Program, value: Value) -> Value | None:
+    """Return the call of a model that gives a score, looking through names and methods."""
+    one: Value | None = value
     for _ in range(6):
-        if isinstance(node, ast.Name):
-            before = _before(program, Value(node, frame))
-            if before is None:
-                return
-            node, frame = before.node, before.frame
-        elif isinstance(node, ast.Call) and modules(program, Value(node.func, frame)) is None:
-            if not isinstance(node.func, ast.Attribute):
-                return
-            node = node.func.value
-        else:
+        held = object_of(one.node) if one is not None else None
+        if one is None or (isinstance(one.node, ast.Call) and modules(program, Value(one.node.func, one.frame))):
             break
-    if isinstance(node, ast.Call):
-        yield Value(node, frame)
+        if isinstance(one.node, ast.Name):
+            one = _before(program, one)
+        else:
+            one = Value(held, one.frame) if held is not None else None
+    return one if one is not None and isinstance(one.node, ast.Call) else None
 
 
 def _before(program: Program, value: Value) -> Value | None:
@@ -249,29 +227,29 @@ def _before(program: Program, value: Value) -> Value | None:
     found = flow(program).before(value)
     if found is not None and len(found) == 1 and not found[0].path:
         return found[0]
-    bound = program.bound(value.node) if isinstance(value.node, ast.Name) else None
-    return Value(bound.value, value.frame) if bound is not None and bound.value is not None else None
+    source = program.source_of(value.node)
+    return None if source is None else Value(source, value.frame)
 
 
 def _from_model(program: Program, value: Value, depth: int) -> bool:
-    node = value.node
+    node, frame = value.node, value.frame
     if depth > 5:
         return False
     if isinstance(node, ast.Name):
         before = _before(program, value)
         return before is not None and _from_model(program, before, depth + 1)
     if isinstance(node, ast.Attribute) and node.attr == "data":
-        return _from_model(program, Value(node.value, value.frame), depth + 1)
-    if isinstance(node, ast.Call):
-        if modules(program, Value(node.func, value.frame)) is not None:
-            return True
-        if isinstance(node.func, ast.Attribute) and node.func.attr in {"detach", "view", "reshape", "to"}:
-            return _from_model(program, Value(node.func.value, value.frame), depth + 1)
-        inner = flow(program).callee(node, value.frame)
-        if inner is not None:
-            text = ast.unparse(inner.function)
-            return "randn" in text and bool(re.search(r"generator|\bgen\b|netG|self\.g\(", text, re.IGNORECASE))
-    return False
+        return _from_model(program, Value(node.value, frame), depth + 1)
+    if not isinstance(node, ast.Call):
+        return False
+    if modules(program, Value(node.func, frame)) is not None:
+        return True
+    held = object_of(node) if method_of(node) in {"detach", "view", "reshape", "to"} else None
+    if held is not None:
+        return _from_model(program, Value(held, frame), depth + 1)
+    inner = flow(program).callee(node, frame)
+    text = ast.unparse(inner.function) if inner is not None else ""
+    return "randn" in text and bool(re.search(r"generator|\bgen\b|netG|self\.g\(", text, re.IGNORECASE))
 
 
 @reads("both examples judged alike")
@@ -343,14 +321,7 @@ def _one_sign(program: Program) -> Iterator[Spot]:
                 continue
             if _steps_generator(program, one.of("step"), event, one.events):
                 seen.add(event.node)
-                yield spot(event.node, *_made(program, event), text=shown(event.value.node))
-
-
-def _made(program: Program, event: Event) -> list[ast.stmt]:
-    """Return the statement that computes the loss of a pass."""
-    node = event.value.node
-    bound = program.bound(node) if isinstance(node, ast.Name) else None
-    return [bound.statement] if bound is not None and isinstance(bound.statement, ast.stmt) else []
+                yield spot(event.node, *setting_of(program, event), text=shown(event.value.node))
 
 
 def _scored(program: Program, event: Event) -> list[tuple[int, bool]]:
@@ -379,9 +350,9 @@ def _sign_of(program: Program, term: Term) -> int:
     node = term.factors[0].node
     if len(term.factors) != 1 or not isinstance(node, ast.Call):
         return 0
-    kind = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    if kind in {"cuda", "to", "float", "double"} and isinstance(node.func, ast.Attribute):
-        return term.sign * _sign(program, Value(node.func.value, term.factors[0].frame))
+    kind, held = callee_of(node), object_of(node)
+    if held is not None and kind in {"cuda", "to", "float", "double"}:
+        return term.sign * _sign(program, Value(held, term.factors[0].frame))
     if kind in {"ones", "ones_like"}:
         return term.sign
     given = node.args[0] if node.args and re.fullmatch(r"tensor|as_tensor|\w*Tensor", kind) else None

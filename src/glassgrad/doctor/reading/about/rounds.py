@@ -7,13 +7,28 @@ import math
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.actors import modules, optimizer, setting, trained_by
+from glassgrad.doctor.reading.actors import modules, setting, stepped
 from glassgrad.doctor.reading.flow import Value, flow, frames_of
-from glassgrad.doctor.reading.iterations import Event, Iteration, iterations, rounds, trainings
+from glassgrad.doctor.reading.iterations import Event, Iteration, iterations, rounds, setting_of, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program, argument, constant, number
+from glassgrad.doctor.reading.nodes import (
+    both_ways,
+    callee_of,
+    compares,
+    elements,
+    holds,
+    ident,
+    is_op,
+    mentions,
+    method_of,
+    names_in,
+    object_of,
+    target_text,
+    within,
+)
+from glassgrad.doctor.reading.program import Bound, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import mentions
+from glassgrad.doctor.reading.values import library_name
 
 _FALLS = re.compile(r"loss|err|mse|mae|rmse|perplexity|ppl|nll", re.IGNORECASE)
 _RISES = re.compile(r"acc|score|f1|auc|dice|iou|reward|precision|recall|bleu|r2", re.IGNORECASE)
@@ -35,32 +50,23 @@ def _undivided(program: Program) -> Iterator[Spot]:
         if len(steps) != 1 or len(passes) != 1 or not passes[0].sure or steps[0].sure or not steps[0].arms:
             continue
         count = _every(steps[0].arms[-1][0].test) if steps[0].arms[-1][2] else None
-        zeros = [event for event in one.of("zero") if event.arms]
-        if count is None or not zeros or len(zeros) != len(one.of("zero")) or (setting(program, count) or 2) <= 1:
+        zeros = one.of("zero")
+        if count is None or not zeros or not all(event.arms for event in zeros) or (setting(program, count) or 2) <= 1:
             continue
         if not _is_divided(program, passes[0], count):
-            yield spot(passes[0].node, steps[0].node, *_sets(program, passes[0]), count=shown(count, 30))
+            yield spot(passes[0].node, steps[0].node, *setting_of(program, passes[0]), count=shown(count, 30))
 
 
 def _every(test: ast.expr) -> ast.expr | None:
     """Return n of `i % n == 0`, also as one side of an `or`."""
     if isinstance(test, ast.BoolOp):
         return next((found for part in test.values if (found := _every(part)) is not None), None)
-    if isinstance(test, ast.Compare) and isinstance(test.left, ast.BinOp) and isinstance(test.left.op, ast.Mod):
-        return test.left.right
-    return None
-
-
-def _sets(program: Program, event: Event) -> list[ast.stmt]:
-    node = event.value.node
-    bound = program.bound(node) if isinstance(node, ast.Name) else None
-    return [bound.statement] if bound is not None and isinstance(bound.statement, ast.stmt) else []
+    return test.left.right if isinstance(test, ast.Compare) and is_op(test.left, ast.Mod) else None
 
 
 def _is_divided(program: Program, event: Event, count: ast.expr) -> bool:
     """Tell whether the function of a backward pass divides or averages a loss or a gradient."""
-    around = program.function(event.node) or program.tree
-    for node in ast.walk(around):
+    for node in ast.walk(program.around(event.node)):
         operation = node.op if isinstance(node, ast.BinOp | ast.AugAssign) else None
         text = ast.unparse(node) if isinstance(operation, ast.Div | ast.Mult) else ""
         if "loss" in text.lower() or ".grad" in text or ast.unparse(count) in text:
@@ -86,14 +92,13 @@ def per_batch(program: Program) -> Iterator[Spot]:
     for outer in rounds(program):
         epochs = _epochs(program, outer)
         for event in outer.of("schedule"):
-            call = event.node
-            if not event.loops or not event.sure or epochs is None or not isinstance(call, ast.Call):
-                continue
             schedule = flow(program).end(event.value)
-            length = _length(program, schedule) if schedule is not None else None
-            trained = [one for one in outer.of("backward") if one.loops == event.loops]
-            if trained and schedule is not None and length is not None and epochs >= 3 and length <= epochs:
-                yield spot(call, schedule.node, schedule=shown(schedule.node))
+            if not event.loops or not event.sure or epochs is None or schedule is None:
+                continue
+            length = _length(program, schedule)
+            trained = any(one.loops == event.loops for one in outer.of("backward"))
+            if trained and length is not None and epochs >= 3 and length <= epochs:
+                yield spot(event.node, schedule.node, schedule=shown(schedule.node))
 
 
 def _length(program: Program, schedule: Value) -> float | None:
@@ -106,28 +111,22 @@ def _length(program: Program, schedule: Value) -> float | None:
     if name in places and not (name == "StepLR" and falls_slowly(call)):
         given = argument(call, *places[name])
         return setting(program, Value(given, schedule.frame)) if given is not None else None
-    if name == "MultiStepLR":
-        steps = argument(call, "milestones", 1)
-        end = flow(program).end(Value(steps, schedule.frame)) if steps is not None else None
-        sizes = (
-            [setting(program, one) for one in end.node.elts]
-            if end and isinstance(end.node, ast.List | ast.Tuple)
-            else []
-        )
-        known = [one for one in sizes if one is not None]
-        return min(known) if known and len(known) == len(sizes) else None
-    return None
+    steps = argument(call, "milestones", 1) if name == "MultiStepLR" else None
+    written = flow(program).origin(Value(steps, schedule.frame)) if steps is not None else None
+    sizes = [setting(program, one) for one in elements(written)]
+    known = [one for one in sizes if one is not None]
+    return min(known) if known and len(known) == len(sizes) else None
 
 
 def _epochs(program: Program, outer: Iteration) -> float | None:
     """Return the number of rounds of a loop over a range."""
     source = outer.node.iter if isinstance(outer.node, ast.For) else None
-    if not isinstance(source, ast.Call) or getattr(source.func, "id", "") not in {"range", "trange"} or not source.args:
+    if not isinstance(source, ast.Call) or getattr(source.func, "id", "") not in {"range", "trange"}:
         return None
     numbers = [setting(program, one) for one in source.args[:2]]
-    if None in numbers:
-        return None
     known = [one for one in numbers if one is not None]
+    if not known or len(known) < len(numbers):
+        return None
     return known[-1] - (known[0] if len(known) > 1 else 0)
 
 
@@ -136,56 +135,43 @@ def _beyond(program: Program) -> Iterator[Spot]:
     """Find a schedule that is stepped once an epoch and whose first change comes after the last epoch."""
     for outer in rounds(program):
         epochs = _epochs(program, outer)
-        for event in outer.own("schedule"):
+        for event in outer.own("schedule") if epochs is not None else ():
             schedule = flow(program).end(event.value)
-            name = _name_of(program, schedule)
-            length = _length(program, schedule) if schedule is not None else None
-            if name not in {"StepLR", "MultiStepLR"} or length is None or epochs is None or schedule is None:
+            if schedule is None or library_name(program, schedule.node) not in {"StepLR", "MultiStepLR"}:
                 continue
-            if length >= epochs > 1:
+            length = _length(program, schedule)
+            if length is not None and epochs is not None and length >= epochs > 1:
                 facts = {"length": f"{length:g}", "epochs": f"{epochs:g}"}
                 yield spot(schedule.node, event.node, text=shown(schedule.node), **facts)
-
-
-def _name_of(program: Program, value: Value | None) -> str:
-    call = value.node if value is not None else None
-    return last(program.names.full(call.func)) if isinstance(call, ast.Call) else ""
 
 
 @reads("schedule never stepped")
 def _never(program: Program) -> Iterator[Spot]:
     """Find a schedule that nothing steps, in a script that trains."""
-    stepped = list(program.calls_of(".step"))
+    if not program.calls_of(".step") or not any(one.of("step") for one in trainings(program)):
+        return
     for call in program.calls:
-        statement = program.parents.get(call)
-        full = program.names.full(call.func)
+        full, statement = program.names.full(call.func), program.parents.get(call)
         if "lr_scheduler." not in full or not last(full)[:1].isupper() or not isinstance(statement, ast.Assign):
             continue
-        target = statement.targets[0]
-        text = ast.unparse(target)
-        if not isinstance(target, ast.Name | ast.Attribute) or not stepped:
-            continue
-        reads_it = [node for node in program.nodes if _reads(node, text.removeprefix("self."))]
-        trains = any(one.of("step") for one in trainings(program))
-        if trains and not reads_it:
+        text = target_text(statement)
+        plain = isinstance(statement.targets[0], ast.Name | ast.Attribute)
+        if plain and not any(_reads(node, text.removeprefix("self.")) for node in program.nodes):
             yield spot(call, name=text, text=shown(call))
 
 
 def _reads(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr == name and isinstance(node.ctx, ast.Load)
-    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    return isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and ident(node) == name
 
 
 def per_epoch(program: Program) -> Iterator[Spot]:
     """Yield schedules that are stepped once an epoch, although `len(loader)` in their length counts batches."""
     for outer in rounds(program):
-        inner = [one for one in outer.of("backward") if one.loops]
-        for event in outer.own("schedule"):
-            schedule = flow(program).end(event.value)
-            call = schedule.node if schedule is not None else None
-            if inner and isinstance(call, ast.Call) and _over_batches(program, call):
-                yield spot(event.node, call, schedule=shown(call))
+        if any(one.loops for one in outer.of("backward")):
+            for event in outer.own("schedule"):
+                call = flow(program).origin(event.value)
+                if isinstance(call, ast.Call) and _over_batches(program, call):
+                    yield spot(event.node, call, schedule=shown(call))
 
 
 def _over_batches(program: Program, call: ast.Call) -> bool:
@@ -193,36 +179,33 @@ def _over_batches(program: Program, call: ast.Call) -> bool:
     places = {"CosineAnnealingLR": ("T_max", 1), "OneCycleLR": ("total_steps", 2)}
     name = last(program.names.full(call.func))
     given = argument(call, *places[name]) if name in places else None
-    end = flow(program).end(given) if given is not None else None
-    return end is not None and bool(re.search(r"len\(\w*(loader|dl|batches)\w*\)", ast.unparse(end.node)))
+    length = flow(program).origin(given) if given is not None else None
+    return length is not None and bool(re.search(r"len\(\w*(loader|dl|batches)\w*\)", ast.unparse(length)))
 
 
 @reads("warm-up counts another number")
 def _warm(program: Program) -> Iterator[Spot]:
     """Find `if step < warmup: share = i / warmup`, where i is only one summand of `step`."""
     for node in program.nodes:
-        if not isinstance(node, ast.If | ast.IfExp) or not isinstance(node.test, ast.Compare):
+        test = node.test if isinstance(node, ast.If | ast.IfExp) else None
+        if not isinstance(node, ast.If | ast.IfExp) or not compares(test, ast.Lt | ast.LtE):
             continue
-        test = node.test
         count, limit = test.left, test.comparators[0]
-        if not isinstance(test.ops[0], ast.Lt | ast.LtE) or not _WARM.search(ast.unparse(limit)):
+        if not _WARM.search(ast.unparse(limit)):
             continue
         body = node.body if isinstance(node.body, list) else [node.body]
         for one in (part for statement in body for part in ast.walk(statement)):
-            division = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)
-            if not division or not isinstance(one, ast.BinOp) or ast.unparse(one.right) != ast.unparse(limit):
-                continue
-            if _is_part(program, one.left, count):
-                yield spot(one, node.test, text=shown(one), count=shown(count), limit=shown(limit))
+            divides = is_op(one, ast.Div) and ast.unparse(one.right) == ast.unparse(limit)
+            if divides and isinstance(one, ast.BinOp) and _is_part(program, one.left, count):
+                yield spot(one, test, text=shown(one), count=shown(count), limit=shown(limit))
 
 
 def _is_part(program: Program, used: ast.expr, count: ast.expr) -> bool:
     """Tell whether a variable is one summand of the compared number."""
     if not isinstance(used, ast.Name) or not isinstance(count, ast.Name) or used.id == count.id:
         return False
-    bound = program.bound(count)
-    value = bound.value if bound is not None else None
-    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and mentions(value, used.id)
+    value = program.source_of(count)
+    return is_op(value, ast.Add) and mentions(value, used.id)
 
 
 # --- folds ---
@@ -232,46 +215,31 @@ def _is_part(program: Program, used: ast.expr, count: ast.expr) -> bool:
 def _folds(program: Program) -> Iterator[Spot]:
     """Find a loop over folds that trains a model which the script made before the loop."""
     for one in iterations(program):
-        if not isinstance(one.node, ast.For) or not _over_folds(program, one.node) or not one.of("step"):
+        loop = one.node
+        anew = re.search(r"reset_parameters|load_state_dict|deepcopy|apply\(|init_weights", ast.unparse(loop))
+        if not isinstance(loop, ast.For) or anew or not _over_folds(program, loop):
             continue
         for event in one.of("step"):
-            made_by = optimizer(program, event.value)
-            mine = trained_by(program, made_by) if made_by is not None else None
-            for have in mine or []:
-                held = modules(program, have)
-                inside = any(node is have.node for node in ast.walk(one.node)) or _entered_within(have, one.node)
-                anew = re.search(
-                    r"reset_parameters|load_state_dict|deepcopy|apply\(|init_weights", ast.unparse(one.node)
-                )
-                if held and not inside and not anew:
-                    place: list[ast.expr] = [frame.call for frame in frames_of(have.frame)]
-                    place = place[-1:] or [have.node]
-                    yield spot(place[0], one.node, *event.chain[:1], loop=shown(one.node.iter, 40))
+            for have in stepped(program, event.value)[1]:
+                calls: list[ast.expr] = [frame.call for frame in frames_of(have.frame)]
+                inside = any(holds(loop, place) for place in (have.node, *calls))
+                if modules(program, have) and not inside:
+                    place = calls[-1] if calls else have.node
+                    yield spot(place, loop, *event.chain[:1], loop=shown(loop.iter, 40))
                     return
 
 
-def _entered_within(value: Value, loop: ast.For) -> bool:
-    frame = value.frame
-    while frame is not None:
-        if any(node is frame.call for node in ast.walk(loop)):
-            return True
-        frame = frame.outer
-    return False
-
-
 def _over_folds(program: Program, loop: ast.For) -> bool:
-    names = [one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
-    if any(_FOLD.search(name) for name in names):
+    if any(map(_FOLD.search, names_in(loop.target))):
         return True
-    calls = [one for one in ast.walk(loop.iter) if isinstance(one, ast.Call)]
+    calls = within(loop.iter, ast.Call)
     return any(re.search(r"k_?fold", ast.unparse(one.func), re.IGNORECASE) or _kfold(program, one) for one in calls)
 
 
 def _kfold(program: Program, call: ast.Call) -> bool:
-    if getattr(call.func, "attr", "") != "split" or not isinstance(call.func, ast.Attribute):
-        return False
-    end = flow(program).end(call.func.value)
-    return end is not None and isinstance(end.node, ast.Call) and "KFold" in ast.unparse(end.node.func)
+    held = object_of(call) if method_of(call) == "split" else None
+    made = flow(program).origin(held) if held is not None else None
+    return isinstance(made, ast.Call) and "KFold" in ast.unparse(made.func)
 
 
 # --- the best model ---
@@ -280,40 +248,30 @@ def _kfold(program: Program, call: ast.Call) -> bool:
 @reads("best value never changes")
 def _best(program: Program) -> Iterator[Spot]:
     """Find `best = inf` with `if loss > best`, and `best = 0` with `if accuracy < best`."""
-    for node in program.nodes:
-        test, unset = _test_of(node) if isinstance(node, ast.If) else (None, False)
-        if not isinstance(node, ast.If) or test is None:
+    for node in program.every(ast.If):
+        test, unset = _test_of(node)
+        if test is None:
             continue
-        sides = (test.left, test.comparators[0], test.ops[0]), (test.comparators[0], test.left, _mirrored(test.ops[0]))
-        for value, best, operation in sides:
+        for (value, best), turned in zip(both_ways(test), (False, True), strict=True):
             sets = [one for one in node.body if isinstance(one, ast.Assign) and _assigns(one, best, value)]
             begin = math.nan if sets and unset else _begin(program, best) if sets else None
-            if begin is None or not isinstance(operation, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+            if begin is None or not compares(test, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
                 continue
-            rises = isinstance(operation, ast.Gt | ast.GtE)
-            never = (rises and begin == math.inf) or (not rises and begin == -math.inf)
-            wrong = not rises and begin == 0 and _RISES.search(ast.unparse(value)) is not None
-            small = not rises and begin == 0 and _FALLS.search(ast.unparse(value)) is not None
+            rises = isinstance(test.ops[0], ast.Gt | ast.GtE) is not turned
             falls = _FALLS.search(ast.unparse(value)) is not None
-            turned = unset and falls is rises and bool(falls or _RISES.search(ast.unparse(value)))
-            if never or wrong or small or turned:
+            named_so = falls or _RISES.search(ast.unparse(value)) is not None
+            never = begin == (math.inf if rises else -math.inf)
+            if never or (not rises and begin == 0 and named_so) or (unset and falls is rises and named_so):
                 facts = {"best": ast.unparse(best), "begin": "None" if unset else f"{begin:g}"}
                 yield spot(test, sets[0], text=shown(test), **facts)
 
 
 def _test_of(node: ast.If) -> tuple[ast.Compare | None, bool]:
     """Return the comparison in a condition, and whether `best is None or` precedes it."""
-    test = node.test
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) and len(test.values) == 2:
-        first, second = test.values
-        unset = isinstance(first, ast.Compare) and isinstance(first.ops[0], ast.Is)
-        return (second, True) if unset and isinstance(second, ast.Compare) and len(second.ops) == 1 else (None, False)
-    return (test, False) if isinstance(test, ast.Compare) and len(test.ops) == 1 else (None, False)
-
-
-def _mirrored(operation: ast.cmpop) -> ast.cmpop:
-    turned = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
-    return turned[type(operation)]() if type(operation) in turned else operation
+    test, unset = node.test, False
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) and compares(test.values[0], ast.Is):
+        test, unset = test.values[-1] if len(test.values) == 2 else test, True
+    return (test, unset) if isinstance(test, ast.Compare) and len(test.ops) == 1 else (None, False)
 
 
 def _assigns(node: ast.Assign, best: ast.expr, value: ast.expr) -> bool:
@@ -321,22 +279,20 @@ def _assigns(node: ast.Assign, best: ast.expr, value: ast.expr) -> bool:
     pairs = [(target, given)]
     if isinstance(target, ast.Tuple) and isinstance(given, ast.Tuple) and len(target.elts) == len(given.elts):
         pairs = list(zip(target.elts, given.elts, strict=True))
-    return any(
-        ast.unparse(one) == ast.unparse(best) and ast.unparse(other) == ast.unparse(value) for one, other in pairs
-    )
+    wanted = ast.unparse(best), ast.unparse(value)
+    return any((ast.unparse(one), ast.unparse(other)) == wanted for one, other in pairs)
 
 
 def _begin(program: Program, best: ast.expr) -> float | None:
     """Return the first value of the best value."""
+    bounds: list[Bound] = []
     if isinstance(best, ast.Name):
-        found = [
-            one.value for one in program.bindings(program.scope(best), best.id) if not program.loops(one.statement)
-        ]
+        bounds = program.bindings(program.scope(best), best.id)
+        bounds = [one for one in bounds if not program.loops(one.statement)]
     elif isinstance(best, ast.Attribute):
-        found = [one.value for one in program.attribute(program.owner(best), best.attr) if one.path == ()][:1]
-    else:
-        return None
-    return _infinite(program, found[0]) if found and found[0] is not None else None
+        bounds = [one for one in program.attribute(program.owner(best), best.attr) if not one.path]
+    first = bounds[0].value if bounds else None
+    return None if first is None else _infinite(program, first)
 
 
 def _infinite(program: Program, node: ast.expr) -> float | None:
@@ -354,22 +310,17 @@ def _infinite(program: Program, node: ast.expr) -> float | None:
 @reads("patience never reset")
 def _patience(program: Program) -> Iterator[Spot]:
     """Find a counter of rounds without improvement that no improvement sets to 0."""
-    for node in program.nodes:
-        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add) or constant(node.value) != 1:
-            continue
+    for node in program.every(ast.AugAssign):
         name = ast.unparse(node.target)
-        branch = next((one for one in program.outward(node) if isinstance(one, ast.If)), None)
-        within = _repeated(program, node)
-        if not _WAITED.search(name) or branch is None or not within:
+        branch, repeated = program.nearest(node, ast.If), _repeated(program, node)
+        counts = isinstance(node.op, ast.Add) and constant(node.value) == 1 and _WAITED.search(name)
+        if not counts or branch is None or not repeated:
             continue
-        better = (
-            branch.body if not any(one is node for part in branch.body for one in ast.walk(part)) else branch.orelse
-        )
-        other = [one for part in better for one in ast.walk(part) if isinstance(one, ast.Assign)]
+        better = branch.orelse if any(holds(part, node) for part in branch.body) else branch.body
+        other = [one for part in better for one in within(part, ast.Assign)]
         keeps = any("best" in ast.unparse(target) for one in other for target in one.targets)
-        ends = any(isinstance(one, ast.Compare) and name in ast.unparse(one) for one in program.nodes)
-        every = [one for part in within for one in ast.walk(part) if isinstance(one, ast.Assign)]
-        resets = [one for one in every if _sets_anew(one, name)]
+        ends = any(name in ast.unparse(one) for one in program.every(ast.Compare))
+        resets = any(_sets_anew(one, name) for part in repeated for one in within(part, ast.Assign))
         if keeps and ends and not resets:
             yield spot(node, branch, name=name)
 
@@ -393,18 +344,17 @@ def _sets_anew(node: ast.Assign, name: str) -> bool:
 @reads("total of the last layer only")
 def _last_layer(program: Program) -> Iterator[Spot]:
     """Find `total = 0` before `for layer in layers: x, total = layer(x)`, and a total that only a later line reads."""
-    for loop in program.nodes:
-        around = program.function(loop) if isinstance(loop, ast.For) else None
-        if not isinstance(loop, ast.For) or around is None or not _over_layers(program, loop):
+    for loop in program.every(ast.For):
+        around = program.function(loop)
+        if around is None or not _over_layers(program, loop):
             continue
-        sets = [one for one in ast.walk(loop) if isinstance(one, ast.Assign) and _asks_layer(one, loop)]
-        names = {it.id for one in sets for it in ast.walk(one.targets[0]) if isinstance(it, ast.Name)}
-        for name in sorted(names):
+        sets = [one for one in within(loop, ast.Assign) if _asks_layer(one, loop)]
+        for name in sorted(names_in(*(one.targets[0] for one in sets))):
             mine = [one for one in sets if _sets_anew(one, name)]
-            uses = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == name]
-            inside = {one for one in ast.walk(loop) if isinstance(one, ast.Name)}
+            uses = [one for one in within(around, ast.Name) if one.id == name]
+            inside = set(within(loop, ast.Name))
             alone = sum(one in inside for one in uses) == len(mine) == 1
-            later = [one for one in uses if isinstance(one.ctx, ast.Load) and one.lineno > (loop.end_lineno or 0)]
+            later = any(isinstance(one.ctx, ast.Load) and one.lineno > (loop.end_lineno or 0) for one in uses)
             if alone and later and _begins_at_zero(program, around, name, loop):
                 over = f"for {shown(loop.target)} in {shown(loop.iter)}"
                 yield spot(mine[0], loop, text=shown(mine[0]), name=name, loop=over)
@@ -414,8 +364,7 @@ def _over_layers(program: Program, loop: ast.For) -> bool:
     """Tell whether a loop goes to its end over the parts of a model: layers, modules or parameters."""
     ends = any(isinstance(one, ast.Break | ast.Return) for one in ast.walk(loop))
     over = ast.unparse(loop.iter)
-    targets = [one for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
-    held = any(modules(program, Value(one)) is not None for one in targets)
+    held = any(modules(program, Value(one)) is not None for one in within(loop.target, ast.Name))
     owner = program.owner(loop)
     inside = "self." in over and owner is not None and owner.is_module
     parts = re.search(r"(^|[._])(\w*layers?|flows?|bijectors?|couplings?)\b|(modules|children|parameters)\(", over)
@@ -424,11 +373,10 @@ def _over_layers(program: Program, loop: ast.For) -> bool:
 
 def _asks_layer(node: ast.Assign, loop: ast.For) -> bool:
     """Tell whether a value comes from a call of what a loop goes over, or of a method of it."""
-    names = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
     called = node.value.func if isinstance(node.value, ast.Call) else None
     while isinstance(called, ast.Attribute):
         called = called.value
-    return isinstance(called, ast.Name) and called.id in names
+    return isinstance(called, ast.Name) and called.id in names_in(loop.target)
 
 
 def _begins_at_zero(program: Program, around: ast.AST, name: str, loop: ast.For) -> bool:
@@ -436,10 +384,9 @@ def _begins_at_zero(program: Program, around: ast.AST, name: str, loop: ast.For)
     scope = program.scope(loop)
     before = [one for one in program.bindings(scope, name) if one.line < loop.lineno]
     value = before[-1].value if before and scope is around and before[-1].item is None else None
-    made = value.func if isinstance(value, ast.Call) else None
-    kind = getattr(made, "attr", getattr(made, "id", ""))
-    zero = kind == "tensor" and isinstance(value, ast.Call) and bool(value.args) and number(value.args[0]) == 0
-    return number(value) == 0 or kind in {"zeros", "zeros_like", "new_zeros"} or zero
+    kind = callee_of(value)
+    given = value.args[0] if isinstance(value, ast.Call) and kind == "tensor" and value.args else value
+    return number(given) == 0 or kind in {"zeros", "zeros_like", "new_zeros"}
 
 
 RULES = rules_of(globals())

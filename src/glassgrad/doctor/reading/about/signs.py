@@ -7,22 +7,21 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.averages import is_noise
-from glassgrad.doctor.reading.actors import modules, optimizer, related, setting, trained_by
+from glassgrad.doctor.reading.actors import makes_optimizer, modules, related, setting, stepped
 from glassgrad.doctor.reading.flow import Value, flow, frames_of
 from glassgrad.doctor.reading.gradients import reach
-from glassgrad.doctor.reading.iterations import Event, trainings
-from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.iterations import Event, setting_of, trainings
+from glassgrad.doctor.reading.nodes import both_ways, factors_of, ident, is_op, method_of, object_of, within
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.terms import Term, terms
-from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, library_name, loss, losses, op
+from glassgrad.doctor.reading.values import ELEMENTWISE, end, library_name, loss, losses, op
 
 _GAIN = re.compile(
     r"(^|_)(adv|advantages?|returns?|rewards?|gains?|deltas?|td_errors?|td|gae|G|R|rtg|rets?|discounted\w*)(_|\d|$)"
 )
 _CRITIC = re.compile(r"critic|value|(^|_|\.)q(f|net|_|\d|$)", re.IGNORECASE)
 _DISCOUNT = re.compile(r"gamma|discount", re.IGNORECASE)
-_PENALTY = re.compile(r"(^|_)(l1|l2|reg|regulari[sz]\w*|penalty|weight_decay|wd)(_|\d|$)", re.IGNORECASE)
 _OF_POLICY = re.compile(r"^(policy|actor|pg|pi|surrogate|action|ppo|a2c|clip)_?loss(es)?$", re.IGNORECASE)
 _ENTROPY = re.compile(r"entrop(y|ies)|(^|_)ents?(_|$)", re.IGNORECASE)
 _NO_ENTROPY = re.compile(
@@ -43,14 +42,13 @@ def _losses_of(program: Program) -> Iterator[tuple[Event, list[Term]]]:
                 yield event, terms(program, event.value)
 
 
-def _name(value: Value) -> str:
+def _name(node: ast.AST) -> str:
     """Return the last name of a value: of a variable, an attribute, or the operand of a call or an index."""
-    node: ast.AST = value.node
     while isinstance(node, ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
         if isinstance(node, ast.Attribute) and node.attr in {"detach", "mean", "unsqueeze", "squeeze", "to", "float"}:
             node = node.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return ident(node)
 
 
 # --- likelihoods ---
@@ -60,52 +58,42 @@ def _name(value: Value) -> str:
 def _turned(program: Program) -> Iterator[Spot]:
     for event, found in _losses_of(program):
         whole = [one for one in found if not _is_number(one)]
+        also: list[ast.expr | ast.stmt] = [event.node, *setting_of(program, event)]
         for one in whole:
             what = _raised(program, one, len(whole) == 1)
             if what:
                 node = next(it.node for it in one.factors if _is_likely(program, it) or len(one.factors) == 1)
                 place = one.added or _whole(program, event)
-                around = program.statement(node)
-                yield spot(place, around, event.node, *_settings(program, event), text=shown(node), what=what)
+                yield spot(place, program.statement(node), *also, text=shown(node), what=what)
                 break
         if len(whole) == 1 and whole[0].sign > 0 and _is_valued(program, event, whole[0]):
             what = "the value that a critic gives to the actions of the actor is to rise"
-            text, place = shown(event.value.node), _whole(program, event)
-            yield spot(place, event.node, *_settings(program, event), text=text, what=what)
+            yield spot(_whole(program, event), *also, text=shown(event.value.node), what=what)
 
 
 def _whole(program: Program, event: Event) -> ast.expr:
     """Return the expression that computes the loss of a backward pass; the pass itself if there are several."""
-    one = flow(program).end(event.value)
-    return event.node if one is None else one.node
+    return flow(program).origin(event.value) or event.node
 
 
 def _is_valued(program: Program, event: Event, one: Term) -> bool:
     """Tell whether an actor's loss is the value that a critic gives to the actor's output."""
     discounts = any(_DISCOUNT.search(getattr(node, "id", getattr(node, "arg", "")) or "") for node in program.nodes)
-    if not discounts and not any(_GAIN.search(_name(Value(it.target))) for it in losses(program) if it.target):
+    if not discounts and not any(_GAIN.search(_name(it.target)) for it in losses(program) if it.target):
         return False  # a critic of a generative model may call either end good
     iteration = next((it for it in trainings(program) if any(known is event for known in it.events)), None)
     behind = iteration.events[iteration.events.index(event) :] if iteration is not None else ()
     step = next((it for it in behind if it.kind == "step"), None)
-    made = optimizer(program, step.value) if step is not None else None
-    mine = trained_by(program, made) if made is not None else None
-    found = [reach(program, it) for it in one.factors]
-    learns = {it for part in found for it in part.learns}
+    mine = stepped(program, step.value)[1] if step is not None else []
+    learns = {it for factor in one.factors for it in reach(program, factor).learns}
     others = [it for it in learns if mine and not any(related(it, have) for have in mine)]
-    last_one = one.factors[0].node if len(one.factors) == 1 else None
-    outer = modules(program, Value(last_one.func, one.factors[0].frame)) if isinstance(last_one, ast.Call) else None
-    calls = [frame.call for frame in frames_of(one.factors[0].frame)]
-    named = [ast.unparse(it.func) for it in (last_one, *calls) if isinstance(it, ast.Call)]
+    first = one.factors[0]
+    last_one = first.node if len(one.factors) == 1 else None
+    outer = modules(program, Value(last_one.func, first.frame)) if isinstance(last_one, ast.Call) else None
+    calls = [last_one, *(frame.call for frame in frames_of(first.frame))]
+    named = [ast.unparse(it.func) for it in calls if isinstance(it, ast.Call)]
     by_other = outer is not None and any(it.made in others for it in outer) and any(map(_CRITIC.search, named))
     return bool(mine) and len(others) < len(learns) and by_other and set(one.reductions) <= {"mean", "sum"}
-
-
-def _settings(program: Program, event: Event) -> list[ast.stmt]:
-    """Return the statement that sets the loss of a backward pass."""
-    node = event.value.node
-    bound = program.bound(node) if isinstance(node, ast.Name) else None
-    return [bound.statement] if bound is not None and isinstance(bound.statement, ast.stmt) else []
 
 
 def _is_number(one: Term) -> bool:
@@ -118,56 +106,43 @@ def _raised(program: Program, one: Term, alone: bool) -> str:
     gains = any(it not in likely and _is_gain(program, it) for it in one.factors) or any(map(_GAIN.search, one.names))
     if one.sign > 0 and len(likely) == 1 and len(one.factors) == 2 and gains:
         return "the logarithm of a probability times a gain is to rise"
-    if one.sign > 0 and alone and len(one.factors) == 1:
-        name = _called(program, one.factors[0])
+    if not alone or len(one.factors) != 1:
+        return ""
+    inner = one.factors[0]
+    if one.sign > 0:
+        name = program.called(inner.node)
         if likely:
             return "the logarithm of a probability is to rise"
         if name == "cosine_similarity":
             return "training should raise the similarity"
-        if name in {"min", "minimum"} and _is_surrogate(program, one.factors[0]):
-            return "the smaller of the two products of ratio and advantage is to rise"
-    if one.sign < 0 and alone and len(one.factors) == 1:
-        inner = one.factors[0]
-        call = inner.node if isinstance(inner.node, ast.Call) else None
-        kind = loss(program, call) if call is not None else None
-        text = ast.unparse(program.statement(inner.node)) + str(getattr(program.function(inner.node), "name", ""))
-        if kind is not None and kind.kind != "nll_loss" and not _ADVERSE.search(text) and _one_optimizer(program):
-            return "the distance to the targets is to fall"
-    return ""
-
-
-def _one_optimizer(program: Program) -> bool:
-    made = [one for one in program.calls if program.names.full(one.func).startswith("torch.optim.")]
-    return sum(last(program.names.full(one.func))[:1].isupper() for one in made) == 1
-
-
-def _called(program: Program, value: Value) -> str:
-    node = value.node
-    if not isinstance(node, ast.Call):
-        return ""
-    return last(program.names.full(node.func)) or getattr(node.func, "attr", "")
+        surrogate = name in {"min", "minimum"} and _is_surrogate(program, inner)
+        return "the smaller of the two products of ratio and advantage is to rise" if surrogate else ""
+    kind = loss(program, inner.node)
+    text = ast.unparse(program.statement(inner.node)) + str(getattr(program.function(inner.node), "name", ""))
+    turned = kind is not None and kind.kind != "nll_loss" and not _ADVERSE.search(text)
+    only = sum(makes_optimizer(program, call) for call in program.calls) == 1
+    return "the distance to the targets is to fall" if turned and only else ""
 
 
 def _is_likely(program: Program, value: Value) -> bool:
     """Tell whether a value is a log-probability: log_prob, or an element of a log_softmax."""
     node = value.node
     if isinstance(node, ast.Call) and not program.names.full(node.func):
-        method = getattr(node.func, "attr", "")
-        if method == "gather" and isinstance(node.func, ast.Attribute):
-            return _is_log_softmax(program, Value(node.func.value, value.frame))
-        return method == "log_prob"
+        held = object_of(node)
+        if method_of(node) == "gather" and held is not None:
+            return _is_log_softmax(program, Value(held, value.frame))
+        return method_of(node) == "log_prob"
     return isinstance(node, ast.Subscript) and _is_log_softmax(program, Value(node.value, value.frame))
 
 
 def _is_log_softmax(program: Program, value: Value) -> bool:
-    one = flow(program).end(value)
-    return one is not None and isinstance(one.node, ast.Call) and op(program, one.node)[0] == "log_softmax"
+    return op(program, flow(program).origin(value))[0] == "log_softmax"
 
 
 def _is_gain(program: Program, value: Value) -> bool:
-    if _GAIN.search(_name(value)):
-        return True
     node = value.node
+    if _GAIN.search(_name(node)):
+        return True
     if isinstance(node, ast.BinOp):
         return any(_GAIN.search(word) for word in re.findall(r"\w+", ast.unparse(node)))
     around = program.statement(node)
@@ -188,19 +163,15 @@ def _is_surrogate(program: Program, value: Value) -> bool:
 def _of_term(program: Program, event: Event, one: Term, node: ast.expr) -> Spot:
     """Return the place where a term enters its sum with the wrong sign, and the line that computes it."""
     around = program.statement(node)
-    return spot(one.added or around, around, event.node, *_settings(program, event), text=shown(node))
+    return spot(one.added or around, around, event.node, *setting_of(program, event), text=shown(node))
 
 
 @reads("penalty subtracted")
 def _penalty(program: Program) -> Iterator[Spot]:
     for event, found in _losses_of(program):
-        if len(found) < 2 or not any(one.sign > 0 and not _is_number(one) for one in found):
-            continue
-        for one in found:
-            node = one.factors[0].node
-            if one.sign < 0 and _is_penalty(program, one):
-                yield _of_term(program, event, one, node)
-                break
+        if any(one.sign > 0 and not _is_number(one) for one in found):
+            wrong = [one for one in found if one.sign < 0 and _is_penalty(program, one)]
+            yield from [_of_term(program, event, one, one.factors[0].node) for one in wrong[:1]]
 
 
 def _is_penalty(program: Program, one: Term) -> bool:
@@ -216,9 +187,8 @@ def _is_penalty(program: Program, one: Term) -> bool:
 
 
 def _is_weight(program: Program, value: Value) -> bool:
-    names = [one for one in ast.walk(value.node) if isinstance(one, ast.Name)]
-    ends = [end for one in names for end in flow(program).ends(Value(one, value.frame))]
-    return any("parameters" in ast.unparse(one.node) for one in ends)
+    ends = [end for one in within(value.node, ast.Name) for end in flow(program).origins(Value(one, value.frame))]
+    return any("parameters" in ast.unparse(one) for one in ends)
 
 
 @reads("entropy with the wrong sign")
@@ -236,16 +206,14 @@ def _entropy(program: Program) -> Iterator[Spot]:
 
 def _as_added(one: Term, raised: ast.expr) -> ast.expr:
     """Return the entropy as the sum has it, without its weight."""
-    factors = [one.added] if isinstance(one.added, ast.expr) else []
-    while factors and isinstance(factors[0], ast.BinOp) and isinstance(factors[0].op, ast.Mult):
-        factors = [factors[0].left, factors[0].right, *factors[1:]]
+    factors = factors_of(one.added) if isinstance(one.added, ast.expr) else []
     known = [it for it in factors if _ENTROPY.search(ast.unparse(it)) and not _WEIGHS.search(ast.unparse(it))]
     return known[0] if known else raised
 
 
 def _is_of_policy(program: Program, one: Term) -> bool:
     """Tell whether a term of a loss raises the actions that gain: a log-probability, a bounded ratio, or by name."""
-    raises = any(_is_likely(program, it) or _called(program, it) in {"min", "minimum"} for it in one.factors)
+    raises = any(_is_likely(program, it) or program.called(it.node) in {"min", "minimum"} for it in one.factors)
     return (raises and one.sign < 0) or any(map(_OF_POLICY.search, one.names))
 
 
@@ -253,9 +221,10 @@ def _entropy_in(program: Program, one: Term) -> ast.expr | None:
     """Return the entropy that a term of a loss adds to it."""
     names = [name for name in one.names if _ENTROPY.search(name) and not _NO_ENTROPY.search(name)]
     turned = any("neg" in name or "minus" in name for name in one.names)
-    called = [it.node for it in one.factors if _called(program, it) == "entropy"]
+    called = [it.node for it in one.factors if program.called(it.node) == "entropy"]
     unread = [it for it in one.factors if it.path or isinstance(it.node, ast.Name | ast.Subscript | ast.Attribute)]
-    named_so = [it.node for it in unread if _ENTROPY.search(_name(it)) and not _NO_ENTROPY.search(_name(it))]
+    known = [it.node for it in unread]
+    named_so = [it for it in known if _ENTROPY.search(_name(it)) and not _NO_ENTROPY.search(_name(it))]
     parts = [it.node for it in unread if names and it.path and isinstance(it.path[0], int)]
     if one.sign > 0 and (called or not turned):
         return next(iter([*called, *named_so, *parts]), None)
@@ -286,10 +255,9 @@ def _divergence(program: Program, found: list[Term]) -> tuple[Term, Term, Term] 
 
 def _unscaled(node: ast.expr) -> ast.expr:
     """Return x of `2 * x`."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        for side, other in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(side, ast.Constant):
-                return other
+    for side, other in both_ways(node) if is_op(node, ast.Mult) else ():
+        if isinstance(side, ast.Constant):
+            return other
     return node
 
 
@@ -302,8 +270,7 @@ def _same_end(program: Program, one: Term, other: Term, raised: ast.expr) -> boo
 
 def _exponential(program: Program, one: Term) -> ast.expr | None:
     """Return x of a term exp(x)."""
-    node = one.factors[0].node if len(one.factors) == 1 else None
-    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
+    name, operand = op(program, one.factors[0].node) if len(one.factors) == 1 else ("", None)
     return operand if name == "exp" else None
 
 
@@ -311,13 +278,11 @@ def _is_square(program: Program, one: Term) -> bool:
     if len(one.factors) == 2:
         return ast.unparse(one.factors[0].node) == ast.unparse(one.factors[1].node)
     node = one.factors[0].node if one.factors else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+    if is_op(node, ast.Pow):
         return constant(node.right) == 2 and not isinstance(node.left, ast.BinOp)
-    if not isinstance(node, ast.Call):
-        return False
     name, operand = op(program, node)
-    power = constant(node.args[-1]) == 2 if node.args else False
-    return not isinstance(operand, ast.BinOp) and (name == "square" or (name == "pow" and power))
+    squared = name == "pow" and isinstance(node, ast.Call) and bool(node.args) and constant(node.args[-1]) == 2
+    return not isinstance(operand, ast.BinOp) and (name == "square" or squared)
 
 
 @reads("divergence with the wrong sign")
@@ -327,15 +292,13 @@ def _divergence_sign(program: Program) -> Iterator[Spot]:
         if parts is None:
             continue
         square, raised, log = parts
-        node = raised.factors[0].node
         signs = square.sign, raised.sign, log.sign
+        what = "mean² and exp(logvar) are to be added, and logvar and 1 subtracted"
         if signs == (-1, -1, 1):
             what = "the divergence is subtracted: a step makes it larger"
-        elif signs != (1, 1, -1):
-            what = "mean² and exp(logvar) are to be added, and logvar and 1 subtracted"
-        else:
-            continue
-        yield spot(program.statement(node), event.node, *_settings(program, event), text=shown(node), what=what)
+        if signs != (1, 1, -1):
+            node = raised.factors[0].node
+            yield spot(program.statement(node), event.node, *setting_of(program, event), text=shown(node), what=what)
 
 
 @reads("loss terms of unequal size")
@@ -346,15 +309,11 @@ def _unequal(program: Program) -> Iterator[Spot]:
         if parts is None:
             continue
         summed = all("sum" in "".join(one.reductions) and not one.scaled and len(one.factors) < 3 for one in parts[1:])
-        kept = [(one, it) for one in found for it in one.factors if _averaged(program, it) is not None]
-        for one, it in kept:
-            if (
-                summed
-                and not _is_narrow(program, it)
-                and not one.scaled
-                and len(one.factors) == 1
-                and not set(one.reductions) & {"sum", "sum("}
-            ):
+        plain = [one for one in found if not one.scaled and len(one.factors) == 1]
+        for one in plain if summed else ():
+            it = one.factors[0]
+            averaged = _is_averaged(program, it) and not set(one.reductions) & {"sum", "sum("}
+            if averaged and not _is_narrow(program, it):
                 divergence = program.statement(parts[1].factors[0].node)
                 yield spot(it.node, divergence, program.statement(it.node), event.node, text=shown(it.node))
                 break
@@ -362,58 +321,48 @@ def _unequal(program: Program) -> Iterator[Spot]:
 
 def _is_narrow(program: Program, value: Value) -> bool:
     """Tell whether an output has only a few elements for each example, so that their mean is close to their sum."""
-    found = loss(program, value.node) if isinstance(value.node, ast.Call) else None
-    made = end(program, found.input) if found is not None else None
-    for node in [*(flow(program).ends(Value(found.input, value.frame)) if found is not None else ())]:
-        held = modules(program, Value(node.node.func, node.frame)) if isinstance(node.node, ast.Call) else None
-        calls = [call for it in held or () for call in ast.walk(it.call) if isinstance(call, ast.Call)]
-        sizes = [
-            setting(program, argument(call, "out_features", 1))
-            for call in calls
-            if library_name(program, call) == "Linear"
-        ]
-        if sizes and sizes[-1] is not None and sizes[-1] < 32:
+    found = loss(program, value.node)
+    for end_of in flow(program).ends(Value(found.input, value.frame)) if found is not None else ():
+        held = modules(program, Value(end_of.node.func, end_of.frame)) if isinstance(end_of.node, ast.Call) else None
+        calls = [call for it in held or () for call in within(it.call, ast.Call)]
+        linear = [call for call in calls if library_name(program, call) == "Linear"]
+        if linear and (setting(program, argument(linear[-1], "out_features", 1)) or 99) < 32:
             return True
-    return (
-        made is not None
-        and isinstance(made.node, ast.Call)
-        and (setting(program, argument(made.node, "out_features", 1)) or 99) < 32
-    )
+    made = end(program, found.input) if found is not None else None
+    size = argument(made.node, "out_features", 1) if made is not None and isinstance(made.node, ast.Call) else None
+    return (setting(program, size) or 99) < 32
 
 
-def _averaged(program: Program, value: Value) -> Loss | None:
-    """Return the library's loss if it averages over all elements of a batch."""
-    found = loss(program, value.node) if isinstance(value.node, ast.Call) else None
+def _is_averaged(program: Program, value: Value) -> bool:
+    """Tell whether a value is a loss of the library that averages over all elements of a batch."""
+    found = loss(program, value.node)
     if found is None or found.kind not in ELEMENTWISE | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}:
-        return None
-    made = flow(program).end(Value(value.node.func, value.frame)) if isinstance(value.node, ast.Call) else None
-    calls = [value.node, made.node if made is not None else None]
-    given = [argument(one, "reduction") for one in calls if isinstance(one, ast.Call)]
-    old = any(one.arg == "size_average" for call in calls if isinstance(call, ast.Call) for one in call.keywords)
-    plain = all(one is None or constant(one) == "mean" for one in given) and not old
-    return found if plain else None
+        return False
+    made = flow(program).origin(Value(found.call.func, value.frame))
+    calls = [found.call, *([made] if isinstance(made, ast.Call) else [])]
+    given = [argument(one, "reduction") for one in calls]
+    old = any(argument(one, "size_average") is not None for one in calls)
+    return all(one is None or constant(one) == "mean" for one in given) and not old
 
 
 @reads("deviation of a logarithm")
 def _deviation(program: Program) -> Iterator[Spot]:
     """Find `mean + exp(logvar) * noise`, where the deviation is exp(logvar / 2)."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-            continue
-        for side in (node.left, node.right):
-            product = side if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mult) else None
-            parts = [flow(program).end(one) for one in (product.left, product.right)] if product is not None else []
-            drawn = [one for one in parts if one is not None and is_noise(program, one.node)]
-            scaled = [one for one in parts if one is not None and one not in drawn]
-            name = _exponent(program, scaled[0].node) if len(drawn) == 1 and len(scaled) == 1 else ""
+    for node in program.every(ast.BinOp):
+        for product in (node.left, node.right) if is_op(node, ast.Add) else ():
+            sides = [product.left, product.right] if is_op(product, ast.Mult) else []
+            parts = [made for one in sides if (made := flow(program).end(one)) is not None]
+            drawn = [one for one in parts if is_noise(program, one.node)]
+            scaled = [one.node for one in parts if one not in drawn]
+            name = _exponent(program, scaled[0]) if len(drawn) == len(scaled) == 1 else ""
             if name:
-                yield spot(scaled[0].node, node, text=shown(scaled[0].node), name=name)
+                yield spot(scaled[0], node, text=shown(scaled[0]), name=name)
 
 
 def _exponent(program: Program, node: ast.expr) -> str:
     """Return the name of the log-variance if a node is its exponential."""
-    name, operand = op(program, node) if isinstance(node, ast.Call) else ("", None)
-    text = ast.unparse(operand) if operand is not None and isinstance(operand, ast.Name | ast.Attribute) else ""
+    name, operand = op(program, node)
+    text = ast.unparse(operand) if isinstance(operand, ast.Name | ast.Attribute) else ""
     return text if name == "exp" and re.search(r"var", text, re.IGNORECASE) else ""
 
 
@@ -421,15 +370,13 @@ def _exponent(program: Program, node: ast.expr) -> str:
 def _heated(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name, operand = op(program, call)
-        if name not in {"softmax", "log_softmax", "cross_entropy"} or operand is None:
-            continue
-        node = _scores(program, operand)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            for factor in (node.right, node.left):
-                warm = setting(program, factor)
-                if _TEMPERATURE.match(ast.unparse(factor)) and (warm is None or warm != 1) and not _inverse(factor):
-                    yield spot(node, call, text=shown(node), name=ast.unparse(factor))
-                    break
+        scored = name in {"softmax", "log_softmax", "cross_entropy"} and operand is not None
+        node = _scores(program, operand) if scored and operand is not None else None
+        for factor in (node.right, node.left) if is_op(node, ast.Mult) else ():
+            plain = isinstance(factor, ast.Name | ast.Attribute) and _TEMPERATURE.match(ast.unparse(factor))
+            if plain and setting(program, factor) != 1 and node is not None:
+                yield spot(node, call, text=shown(node), name=ast.unparse(factor))
+                break
 
 
 def _scores(program: Program, operand: ast.expr) -> ast.expr | None:
@@ -438,15 +385,11 @@ def _scores(program: Program, operand: ast.expr) -> ast.expr | None:
     for _ in range(4):
         one = flow(program).end(value)
         node = one.node if one is not None else None
-        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-        if one is None or method is None or method.attr not in {"masked_fill", "view", "reshape", "squeeze", "float"}:
+        held = object_of(node) if method_of(node) in {"masked_fill", "view", "reshape", "squeeze", "float"} else None
+        if one is None or held is None:
             return node
-        value = Value(method.value, one.frame)
+        value = Value(held, one.frame)
     return None
-
-
-def _inverse(factor: ast.expr) -> bool:
-    return not isinstance(factor, ast.Name | ast.Attribute)
 
 
 RULES = rules_of(globals())

@@ -7,9 +7,25 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.iterations import Iteration, is_optimizer, trainings
+from glassgrad.doctor.reading.nodes import (
+    both_ways,
+    callee_of,
+    compares,
+    has_attribute,
+    ident,
+    is_name,
+    is_op,
+    mentions,
+    method_of,
+    object_of,
+    only_target,
+    reads_in,
+    target_text,
+    within,
+)
 from glassgrad.doctor.reading.program import Function, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
-from glassgrad.doctor.reading.values import inside, layer, library_name, mentions
+from glassgrad.doctor.reading.values import inside, layer, library_name
 
 _MASKS = re.compile(r"^(dones?|terminals?|terminated|is_done|not_done|\w*mask\w*)(_batch|s|_b)?$", re.IGNORECASE)
 _NEXT = re.compile(r"^((next|new)_(state|obs|observation)|s_next|next_s|s_)(_batch|_b|s)?$", re.IGNORECASE)
@@ -30,11 +46,6 @@ _SHORTCUT = re.compile(r"^(resid|identity|shortcut|skip)")
 _COPIES = re.compile(r"deepcopy|clone|numpy\(|tensor\(")
 
 
-def _names(node: ast.AST) -> set[str]:
-    """Return the variables that an expression or a statement reads."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
-
-
 def _single(node: ast.stmt) -> str:
     """Return the only variable that a statement sets as a whole; empty if it sets another thing."""
     targets = node.targets if isinstance(node, ast.Assign) else []
@@ -47,12 +58,9 @@ def _single(node: ast.stmt) -> str:
 @reads("result never used")
 def _unused(program: Program) -> Iterator[Spot]:
     """Find what a `forward` computes with a layer and sets anew before anything reads it."""
-    for owner in program.modules():
-        forward = owner.methods.get("forward")
-        if forward is not None:
-            yield from _unread(forward)
-            yield from _unread_results(program, forward)
-        for body in _blocks(forward) if forward is not None else ():
+    for _, forward in program.forwards():
+        yield from _unread(program, forward)
+        for body in _blocks(forward):
             for at, statement in enumerate(body):
                 name = _single(statement)
                 if name and isinstance(statement, ast.Assign) and _is_computed(program, statement.value):
@@ -62,22 +70,16 @@ def _unused(program: Program) -> Iterator[Spot]:
                         yield spot(later, statement, text=shown(statement), what=what)
 
 
-def _unread(forward: Function) -> Iterator[Spot]:
-    """Find `residual = x` that nothing adds again."""
-    for node in ast.walk(forward):
-        kept = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and _SHORTCUT.search(_single(node))
-        if kept and isinstance(node, ast.Assign) and _single(node) not in _names(forward):
-            yield spot(node, text=shown(node), what=f"nothing adds {_single(node)} to a result")
-
-
-def _unread_results(program: Program, forward: Function) -> Iterator[Spot]:
-    """Find `h = self.layer(x)` in a method that nowhere reads the variable."""
-    for node in ast.walk(forward):
-        name = _single(node) if isinstance(node, ast.Assign) else ""
-        call = node.value if isinstance(node, ast.Assign) else None
-        held = layer(program, call.func) if isinstance(call, ast.Call) else None
-        if name and not name.startswith("_") and held is not None and name not in _names(forward):
-            assert isinstance(node, ast.Assign)
+def _unread(program: Program, forward: Function) -> Iterator[Spot]:
+    """Find `residual = x` that nothing adds again, and `h = self.layer(x)` that nothing reads."""
+    read = reads_in(forward)
+    for node in within(forward, ast.Assign):
+        name, value = _single(node), node.value
+        if name in {"", *read}:
+            continue
+        if isinstance(value, ast.Name) and _SHORTCUT.search(name):
+            yield spot(node, text=shown(node), what=f"nothing adds {name} to a result")
+        elif not name.startswith("_") and isinstance(value, ast.Call) and layer(program, value.func) is not None:
             yield spot(node, text=shown(node), what=f"nothing reads {name}")
 
 
@@ -91,15 +93,15 @@ def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
 
 def _is_computed(program: Program, value: ast.expr) -> bool:
     """Tell whether a value is the result of a layer of the module, or a sum with one."""
-    calls = [one for one in ast.walk(value) if isinstance(one, ast.Call)]
+    calls = within(value, ast.Call)
     layers = any(ast.unparse(one.func).startswith("self.") or layer(program, one.func) is not None for one in calls)
-    return layers or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add))
+    return layers or is_op(value, ast.Add)
 
 
 def _set_anew(body: list[ast.stmt], name: str) -> ast.stmt | None:
     """Return the statement that sets a variable anew, if none before it and not itself reads the variable."""
     for statement in body:
-        if name in _names(statement):
+        if name in reads_in(statement):
             return None
         if _single(statement) == name:
             return statement
@@ -111,32 +113,18 @@ def _set_anew(body: list[ast.stmt], name: str) -> ast.stmt | None:
 @reads("mask never used")
 def _mask(program: Program) -> Iterator[Spot]:
     """Find a mask, or the ends of episodes, that a step takes out of its batch and that nothing reads."""
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        if not isinstance(target, ast.Tuple) or not isinstance(node, ast.Assign):
+    for node in program.every(ast.Assign):
+        target, around = only_target(node), program.around(node)
+        if not isinstance(target, ast.Tuple) or not has_attribute(around, "backward"):
             continue
-        around = program.function(node) or program.tree
-        if not _learns(around):
-            continue
-        for one in target.elts:
-            known = isinstance(one, ast.Name) and (_MASKS.match(one.id) or (_NEXT.match(one.id) and _values(around)))
-            mine = isinstance(one, ast.Name) and known and one.id not in _names(around)
-            others = [other.id for other in target.elts if isinstance(other, ast.Name)]
-            used = "mask" in getattr(one, "id", "") or any(
-                _REWARD.match(name) and name in _names(around) for name in others
-            )
-            if mine and used and isinstance(one, ast.Name):
-                yield spot(node, name=one.id)
-
-
-def _values(around: ast.AST) -> bool:
-    """Tell whether a function or a script values the next state: a discount or a target has a name there."""
-    return any(_WORTH.search(name) for name in _names(around))
-
-
-def _learns(around: ast.AST) -> bool:
-    """Tell whether a function or a script holds a backward pass."""
-    return any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(around))
+        read = reads_in(around)
+        names = [one.id for one in target.elts if isinstance(one, ast.Name)]
+        rewarded = any(_REWARD.match(name) for name in names if name in read)
+        valued = any(map(_WORTH.search, read))  # a discount or a target has a name there
+        for name in names:
+            known = _MASKS.match(name) or (_NEXT.match(name) and valued)
+            if known and name not in read and ("mask" in name or rewarded):
+                yield spot(node, name=name)
 
 
 @reads("loss overwritten")
@@ -152,23 +140,17 @@ def _overwritten(program: Program) -> Iterator[Spot]:
 
 def _inner_loops(program: Program, one: Iteration, backward: ast.expr) -> Iterator[ast.For]:
     """Yield the loops before a backward pass in its own block."""
-    body = getattr(program.parents.get(program.statement(backward)), "body", [])
-    line = program.statement(backward).lineno
-    yield from (node for node in body if isinstance(node, ast.For) and node.lineno < line and node is not one.node)
+    statement = program.statement(backward)
+    body = getattr(program.parents.get(statement), "body", [])
+    before = (node for node in body if isinstance(node, ast.For) and node.lineno < statement.lineno)
+    yield from (node for node in before if node is not one.node)
 
 
 def _last_only(loop: ast.For, name: str, backward: ast.expr) -> Iterator[Spot]:
-    setting = [one for one in loop.body if _single(one) == name]
-    if len(setting) != 1 or len(setting) != sum(_single(one) == name for one in _statements(loop)):
-        return
-    read = any(name in _names(one) for one in loop.body)
-    computed = isinstance(setting[0], ast.Assign) and isinstance(setting[0].value, ast.Call | ast.BinOp)
-    if not read and computed:
-        yield spot(setting[0], backward, name=name)
-
-
-def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    yield from (one for one in ast.walk(node) if isinstance(one, ast.stmt))
+    sets = [one for one in within(loop, ast.Assign) if _single(one) == name]
+    read = any(name in reads_in(one) for one in loop.body)
+    if len(sets) == 1 and sets[0] in loop.body and not read and isinstance(sets[0].value, ast.Call | ast.BinOp):
+        yield spot(sets[0], backward, name=name)
 
 
 # --- loops ---
@@ -188,49 +170,40 @@ def _first_round(program: Program) -> Iterator[Spot]:
 def _same_batch(program: Program) -> Iterator[Spot]:
     """Find `next(iter(loader))` in a loop that trains, if the loader has a fixed order."""
     for one in trainings(program):
-        for call in ast.walk(one.node):
-            loader = _began_anew(call)
-            bound = program.bound(loader) if loader is not None else None
-            made = bound.value if bound is not None else None
+        for call in within(one.node, ast.Call):
+            made = program.source_of(_began_anew(call))
             if not isinstance(made, ast.Call) or library_name(program, made) != "DataLoader":
                 continue
             shuffle = argument(made, "shuffle", 2)
             fixed = (shuffle is None or constant(shuffle) is False) and not is_given(made, "sampler", 3)
-            if fixed and not is_given(made, "batch_sampler", 4) and isinstance(call, ast.Call):
+            if fixed and not is_given(made, "batch_sampler", 4):
                 yield spot(call, made, text=shown(call))
 
 
-def _began_anew(node: ast.AST) -> ast.Name | None:
+def _began_anew(call: ast.Call) -> ast.expr | None:
     """Return the loader of `next(iter(loader))`."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next" and node.args:
-        inner = node.args[0]
-        known = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "iter"
-        if known and isinstance(inner, ast.Call) and inner.args and isinstance(inner.args[0], ast.Name):
-            return inner.args[0]
-    return None
+    inner = call.args[0] if is_name(call.func, "next") and call.args else None
+    return inner.args[0] if isinstance(inner, ast.Call) and is_name(inner.func, "iter") and inner.args else None
 
 
 @reads("validation trains as well")
 def _trains_in_each_phase(program: Program) -> Iterator[Spot]:
     """Find a loop over "train" and "val" whose step no condition keeps to the first."""
-    for node in program.nodes:
-        if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or not _is_phases(node.iter):
+    for node in program.every(ast.For):
+        if not isinstance(node.target, ast.Name) or not _is_phases(node.iter):
             continue
-        inner = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-        called = {
-            one.func.id: one for one in inner if isinstance(one.func, ast.Name) and one.func.id in program.functions
-        }
+        loop = f"for {shown(node.target)} in {shown(node.iter)}"
+        inner = within(node, ast.Call)
+        called = {one.func.id: one for one in inner if isinstance(one.func, ast.Name)}
         for name, call in called.items():
-            steps = [
-                one for one in ast.walk(program.functions[name]) if isinstance(one, ast.Call) and _steps(program, one)
-            ]
-            if steps and not _is_kept(program, call, node) and not _is_kept(program, steps[0], program.functions[name]):
-                yield spot(
-                    steps[0], node, call, text=shown(steps[0]), loop=f"for {shown(node.target)} in {shown(node.iter)}"
-                )
+            function = program.functions.get(name)
+            steps = [one for one in within(function, ast.Call) if _steps(program, one)]
+            kept = _is_kept(program, call, node) or (function and steps and _is_kept(program, steps[0], function))
+            if steps and not kept:
+                yield spot(steps[0], node, call, text=shown(steps[0]), loop=loop)
         own = [one for one in inner if _steps(program, one) and not _is_kept(program, one, node)]
         for one in own[:1]:
-            yield spot(one, node, text=shown(one), loop=f"for {shown(node.target)} in {shown(node.iter)}")
+            yield spot(one, node, text=shown(one), loop=loop)
 
 
 def _is_phases(node: ast.expr) -> bool:
@@ -242,7 +215,7 @@ def _is_phases(node: ast.expr) -> bool:
 
 def _steps(program: Program, call: ast.Call) -> bool:
     """Tell whether a call is a step of an optimizer."""
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "step" and is_optimizer(program, call.func.value)
+    return method_of(call) == "step" and is_optimizer(program, object_of(call))
 
 
 def _is_kept(program: Program, node: ast.AST, within: ast.AST) -> bool:
@@ -268,52 +241,37 @@ def _leaves(body: list[ast.stmt]) -> bool:
 @reads("sign instead of a sum")
 def _sign(program: Program) -> Iterator[Spot]:
     """Find `loss =+ term`, which sets the loss to the term."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.lineno != node.value.lineno:
-            continue
-        first: ast.expr = node.value
+    for node in program.every(ast.Assign):
+        target, first = only_target(node), node.value
         while isinstance(first, ast.BinOp):
             first = first.left
-        plus = isinstance(first, ast.UnaryOp) and isinstance(first.op, ast.UAdd)
-        between = node.value.col_offset - (node.targets[0].end_col_offset or 0)
-        if plus and isinstance(first, ast.UnaryOp) and between <= 2:
-            name = ast.unparse(node.targets[0])
+        plus = isinstance(first, ast.UnaryOp) and isinstance(first.op, ast.UAdd) and node.lineno == node.value.lineno
+        if target is not None and plus and node.value.col_offset - (target.end_col_offset or 0) <= 2:
+            name = ast.unparse(target)
             yield spot(node, name=name, remedy=f"{name} += {shown(node.value, 50).removeprefix('+')}")
 
 
 @reads("added to itself")
 def _doubled(program: Program) -> Iterator[Spot]:
     """Find `x = x + x` in a `forward`, where a residual connection adds what came before the layer."""
-    for node in program.nodes:
+    for node in program.every(ast.stmt):
         owner = program.owner(node)
-        if (
-            owner is None
-            or not owner.is_module
-            or not isinstance(node, ast.stmt)
-            or not inside(program, node, "forward")
-        ):
+        if owner is None or not owner.is_module or not inside(program, node, "forward"):
             continue
         value = node.value if isinstance(node, ast.Assign | ast.AugAssign | ast.Return) else None
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name):
-            same = isinstance(value, ast.Name) and value.id == node.target.id
-        else:
-            added = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)
-            same = added and isinstance(value, ast.BinOp) and _is_name_twice(value)
-        if same:
+        sides = [value.left, value.right] if is_op(value, ast.Add) else []
+        if isinstance(node, ast.AugAssign):
+            sides = [node.target, node.value] if isinstance(node.op, ast.Add) else []
+        if sides and isinstance(sides[0], ast.Name) and is_name(sides[1], sides[0].id):
             yield spot(node, text=shown(node))
-
-
-def _is_name_twice(value: ast.BinOp) -> bool:
-    both = isinstance(value.left, ast.Name) and isinstance(value.right, ast.Name)
-    return both and ast.unparse(value.left) == ast.unparse(value.right)
 
 
 @reads("weights kept by reference")
 def _kept(program: Program) -> Iterator[Spot]:
     """Find `best = model.state_dict()` in a loop, whose tensors the next steps change, and which is loaded later."""
-    loaded = {ast.unparse(one.args[0]) for one in program.calls if _method(one) == "load_state_dict" and one.args}
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+    loaded = {ast.unparse(one.args[0]) for one in program.calls_of(".load_state_dict") if one.args}
+    for node in program.every(ast.Assign):
+        if len(node.targets) != 1:
             continue
         place, value = _state_in(node)
         target = ast.unparse(place)
@@ -322,10 +280,10 @@ def _kept(program: Program) -> Iterator[Spot]:
         if mixed or not again or _COPIES.search(ast.unparse(value)):
             continue
         elsewhere = isinstance(place, ast.Attribute) and any(one.endswith(f".{place.attr}") for one in loaded)
-        if _is_state(value) and (target in loaded or elsewhere or _returned(program, node)):
+        state = _is_state(value) and (target in loaded or elsewhere or _returned(program, node))
+        model = isinstance(value, ast.Name) and "best" in target and layer(program, value) is not None
+        if state or model:
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({shown(value, 40)})")
-        elif isinstance(value, ast.Name) and re.search("best", target) and _is_trained(program, value):
-            yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({value.id})")
 
 
 def _state_in(node: ast.Assign) -> tuple[ast.expr, ast.expr]:
@@ -345,40 +303,26 @@ def _is_state(value: ast.expr) -> bool:
         return plain and isinstance(source, ast.Call) and "state_dict()" in ast.unparse(source)
     if not isinstance(value, ast.Call):
         return False
-    name = getattr(value.func, "attr", getattr(value.func, "id", ""))
-    if name == "state_dict":
-        return True
-    shallow = name in {"copy", "dict", "OrderedDict"}
-    inner = value.args[0] if value.args else getattr(value.func, "value", None)
-    return shallow and isinstance(inner, ast.Call) and _is_state(inner)
+    inner = value.args[0] if value.args else object_of(value)
+    shallow = callee_of(value) in {"copy", "dict", "OrderedDict"}
+    return callee_of(value) == "state_dict" or (shallow and isinstance(inner, ast.Call) and _is_state(inner))
 
 
 def _returned(program: Program, node: ast.Assign) -> bool:
     """Tell whether a function gives back what a statement sets, under a name that says it is kept."""
-    function, name = program.function(node), ast.unparse(node.targets[0])
-    given = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)] if function is not None else []
+    name = target_text(node)
+    given = [one.value for one in within(program.function(node), ast.Return)]
     return bool(_KEPT.search(name)) and any(one is not None and mentions(one, name) for one in given)
-
-
-def _is_trained(program: Program, name: ast.Name) -> bool:
-    """Tell whether a variable holds a module of the script."""
-    return layer(program, name) is not None
-
-
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 @reads("target moves with the model")
 def _alias(program: Program) -> Iterator[Spot]:
     """Find `target = model`: a second name of one module, where a copy is meant."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name | ast.Attribute):
+    for node in program.every(ast.Assign):
+        if not isinstance(node.value, ast.Name | ast.Attribute) or _FOLLOWS.search(ident(node.value)):
             continue
         for one in node.targets:
-            name = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
-            named = _FOLLOWS.search(name) and not _FOLLOWS.search(ast.unparse(node.value).rpartition(".")[2])
-            if named and layer(program, node.value) is not None:
+            if _FOLLOWS.search(ident(one)) and layer(program, node.value) is not None:
                 held = shown(node.value)
                 yield spot(node, text=shown(node), held=held, remedy=f"{shown(one)} = copy.deepcopy({held})")
 
@@ -386,18 +330,17 @@ def _alias(program: Program) -> Iterator[Spot]:
 @reads("moving average never updated")
 def _never_follows(program: Program) -> Iterator[Spot]:
     """Find an average of weights of the script's own class that is applied, and whose update nothing calls."""
-    methods = {ast.unparse(one.func) for one in program.calls if isinstance(one.func, ast.Attribute)}
     yield from _never_averaged(program)
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
-            continue
-        function = node.value.func
+    methods = {ast.unparse(one.func) for one in program.calls if isinstance(one.func, ast.Attribute)}
+    for node in program.every(ast.Assign):
+        function = node.value.func if isinstance(node.value, ast.Call) and len(node.targets) == 1 else None
         owner = program.classes.get(function.id) if isinstance(function, ast.Name) else None
-        updates = [name for name in owner.methods if _UPDATES.match(name)] if owner is not None else []
-        held = ast.unparse(node.targets[0])
+        if owner is None or not _AVERAGES.search(owner.node.name):
+            continue
+        updates = [name for name in owner.methods if _UPDATES.match(name)]
+        held = target_text(node)
         used = [one for one in methods if one.startswith(f"{held}.")]
-        follows = owner is not None and _AVERAGES.search(owner.node.name)
-        if follows and updates and used and not any(one.rpartition(".")[2] in updates for one in methods):
+        if updates and used and not any(one.rpartition(".")[2] in updates for one in methods):
             calls = [one for one in program.calls if ast.unparse(one.func) in used]
             yield spot(calls[0], node, text=shown(node), held=held, used=used[0], update=updates[0])
 
@@ -418,11 +361,9 @@ def _never_averaged(program: Program) -> Iterator[Spot]:
 @reads("result thrown away")
 def _thrown(program: Program) -> Iterator[Spot]:
     """Find `x.detach()` on a line of its own. The method returns a new tensor and does not change x."""
-    for node in program.nodes:
-        call = node.value if isinstance(node, ast.Expr) else None
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _RETURNS:
-            continue
-        held = call.func.value
+    for node in program.every(ast.Expr):
+        call = node.value
+        held = object_of(call) if method_of(call) in _RETURNS else None
         inside_code = program.function(node) is not None or program.loops(node)  # a cell of a notebook shows its value
         if inside_code and isinstance(held, ast.Name) and held.id != "self" and layer(program, held) is None:
             yield spot(call, text=shown(call), name=held.id, remedy=f"{held.id} = {shown(call)}")
@@ -431,45 +372,38 @@ def _thrown(program: Program) -> Iterator[Spot]:
 @reads("dropout off for good")
 def _off_for_good(program: Program) -> Iterator[Spot]:
     """Find `self.p = self.p if self.training else 0`: after the first evaluation it stays 0."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.IfExp) or len(node.targets) != 1:
+    for node in program.every(ast.Assign):
+        name, value = target_text(node), node.value
+        if not isinstance(value, ast.IfExp) or len(node.targets) != 1 or "training" not in ast.unparse(value.test):
             continue
-        target, value = ast.unparse(node.targets[0]), node.value
-        kept = {ast.unparse(value.body), ast.unparse(value.orelse)}
-        if target.startswith("self.") and target in kept and "training" in ast.unparse(value.test):
-            yield spot(node, name=target, text=shown(node), remedy=shown(node).replace(target, target[5:], 1))
+        if name.startswith("self.") and name in {ast.unparse(value.body), ast.unparse(value.orelse)}:
+            yield spot(node, name=name, text=shown(node), remedy=shown(node).replace(name, name[5:], 1))
 
 
 @reads("residual connection missing")
 def _without_input(program: Program) -> Iterator[Spot]:
     """Find a residual block that returns what its layers make, and adds nothing."""
-    for owner in program.modules():
-        forward = owner.methods.get("forward")
-        if forward is None or not _RESIDUAL.search(owner.node.name):
-            continue
-        nodes = list(ast.walk(forward))
-        adds = any(isinstance(one, ast.Add) or (isinstance(one, ast.Attribute) and one.attr == "add") for one in nodes)
-        calls = {ast.unparse(one.func).rpartition(".")[2] for one in nodes if isinstance(one, ast.Call)}
-        given = [one for one in nodes if isinstance(one, ast.Return)]
-        if given and not adds and not calls & {"cat", "concat", "sum", "add_", "lerp", "where"}:
+    for owner, forward in program.forwards():
+        adds = has_attribute(forward, "add") or any(isinstance(one, ast.Add) for one in ast.walk(forward))
+        calls = {ast.unparse(one.func).rpartition(".")[2] for one in within(forward, ast.Call)}
+        given = within(forward, ast.Return)
+        joins = adds or calls & {"cat", "concat", "sum", "add_", "lerp", "where"}
+        if _RESIDUAL.search(owner.node.name) and given and not joins:
             yield spot(given[-1], owner.node, name=owner.node.name, text=shown(given[-1]))
 
 
 @reads("argmax over all axes")
 def _whole_argmax(program: Program) -> Iterator[Spot]:
     """Find `(argmax(x) == y).sum()`: without an axis the answer is one place of the whole table."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq):
-            continue
+    for node in program.every(ast.Compare):
         outer = program.parents.get(node)
         counted = isinstance(outer, ast.Attribute) and outer.attr in {"sum", "float", "mean", "double", "to", "type"}
-        for one in (node.left, node.comparators[0]) if counted else ():
-            method = isinstance(one, ast.Call) and _method(one) == "argmax" and not program.names.full(one.func)
-            function = isinstance(one, ast.Call) and program.names.full(one.func) == "torch.argmax"
-            place = 1 if function else 0
-            if not (method or function) or not isinstance(one, ast.Call) or is_given(one, "axis"):
-                continue
-            if not is_given(one, "dim", place):
+        equal = len(node.ops) == 1 and compares(node, ast.Eq)
+        calls = [one for one in both_ways(node)[0] if isinstance(one, ast.Call)] if counted and equal else []
+        for one in calls:
+            full = program.names.full(one.func)
+            known = full == "torch.argmax" or (not full and method_of(one) == "argmax")
+            if known and not is_given(one, "axis") and not is_given(one, "dim", 1 if full else 0):
                 yield spot(one, node, text=shown(one), remedy=f"{shown(one)[:-1]}{', ' if one.args else ''}dim=1)")
 
 

@@ -9,7 +9,18 @@ from collections.abc import Iterable, Iterator
 from glassgrad.doctor.reading.bindings import is_container
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.program import Program, argument, constant
+from glassgrad.doctor.reading.nodes import (
+    elements,
+    is_name,
+    method_of,
+    object_of,
+    of_self,
+    only_target,
+    set_by,
+    unindexed,
+    within,
+)
+from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 
 _ADDING = named("sub_ add_ mul_ div_ pow_ sqrt_ log_ exp_ neg_ addcmul_ addcdiv_ true_divide_ multiply_ divide_ lerp_")
@@ -37,34 +48,26 @@ def _overwritten(program: Program) -> Iterator[Spot]:
             continue
         held, tensor = _stored(program, target)
         if held is not None and (tensor or _is_array(program, target, node, held)):
-            yield spot(
-                node, program.statement(held), text=shown(node), held=shown(held), remedy=f"{shown(held)}.copy()"
-            )
+            remedy = f"{shown(held)}.copy()"
+            yield spot(node, program.statement(held), text=shown(node), held=shown(held), remedy=remedy)
 
 
 def _changed(program: Program, node: ast.AST) -> ast.expr | None:
     """Return what a node changes in place, further each time or at a random place; None for others."""
     if isinstance(node, ast.AugAssign):
-        return _object(node.target)
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
-        place = node.targets[0]
-        name = _object(place)
-        again = any(ast.unparse(name) == ast.unparse(one) for one in ast.walk(node.value) if isinstance(one, ast.Name))
+        return unindexed(node.target)
+    place = only_target(node)
+    if isinstance(node, ast.Assign) and isinstance(place, ast.Subscript):
+        name = unindexed(place)
+        again = any(ast.unparse(name) == ast.unparse(one) for one in within(node.value, ast.Name))
         keyed = isinstance(constant(place.slice), str)
         return name if not keyed and (again or _is_random(program, place.slice, 0)) else None
     if not isinstance(node, ast.Call):
         return None
-    if isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING:
-        return node.func.value
-    inplace = constant(argument(node, "inplace")) is True and node.args
-    called = last(program.names.full(node.func)) or getattr(node.func, "attr", "")
-    return node.args[0] if inplace and called == "normalize" else None
-
-
-def _object(node: ast.expr) -> ast.expr:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node
+    if method_of(node) in _ADDING:
+        return object_of(node)
+    inplace = constant(argument(node, "inplace")) is True and program.called(node) == "normalize"
+    return node.args[0] if inplace and node.args else None
 
 
 def _is_random(program: Program, node: ast.expr, depth: int) -> bool:
@@ -72,8 +75,7 @@ def _is_random(program: Program, node: ast.expr, depth: int) -> bool:
     if _DRAWN.search(ast.unparse(node)):
         return True
     function = program.function(node)
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)] if depth < 4 and function is not None else []
-    for name in names:
+    for name in within(node, ast.Name) if depth < 4 and function is not None else ():
         for bound in program.bindings(function or program.tree, name.id):
             loop = bound.statement
             value = loop.iter if isinstance(loop, ast.For | ast.comprehension) else bound.value
@@ -130,11 +132,10 @@ def _sharing(program: Program, value: Value) -> list[Value]:
 
 
 def _of_call(program: Program, node: ast.Call, value: Value) -> list[Value]:
-    name = last(program.names.full(node.func)) or getattr(node.func, "attr", getattr(node.func, "id", ""))
-    if name in _VIEWS or (name.endswith("_") and isinstance(node.func, ast.Attribute)):
-        whole = program.names.full(node.func)
-        operand = node.args[0] if whole and node.args else getattr(node.func, "value", None)
-        return [Value(operand, value.frame)] if isinstance(operand, ast.expr) else []
+    if program.called(node) in _VIEWS or method_of(node).endswith("_"):
+        known = program.names.full(node.func) or method_of(node)
+        operand = program.operand(node) if known else None
+        return [Value(operand, value.frame)] if operand is not None else []
     return (flow(program).before(value) or []) if flow(program).entered(node, value.frame) is not None else []
 
 
@@ -145,47 +146,42 @@ def _is_stored(program: Program, node: ast.Subscript, parted: bool) -> bool:
     such pairs anew.
     """
     held, function = node.value, program.function(node)
-    owned = isinstance(held, ast.Attribute) and isinstance(held.value, ast.Name) and held.value.id == "self"
-    if not owned or not isinstance(held, ast.Attribute) or function is None or function.name != "__getitem__":
+    if not of_self(held) or function is None or function.name != "__getitem__":
         return False
     if _ELSEWHERE.search(held.attr) or isinstance(node.slice, ast.Constant | ast.List):
         return False
-    made = [one.node for one in flow(program).ends(held)]
-    calls = [one for one in made if isinstance(one, ast.Call)]
+    made = flow(program).origins(held)
     listed = bool(made) and all(is_container(one) for one in made)
-    return (listed or not parted) and not any(_makes_anew(program, one) for one in calls)
+    return (listed or not parted) and not any(_makes_anew(program, one) for one in made if isinstance(one, ast.Call))
 
 
 def _makes_anew(program: Program, call: ast.Call) -> bool:
     """Tell whether a call makes a data set or a file, which makes an example anew for each index."""
-    named_so = getattr(call.func, "id", "")
-    owner = program.classes.get(named_so)
-    full = program.names.full(call.func)
-    return owner is not None or bool(re.search(r"dataset|h5py|zarr|lmdb|memmap|File", full))
+    owned = isinstance(call.func, ast.Name) and call.func.id in program.classes
+    return owned or bool(re.search(r"dataset|h5py|zarr|lmdb|memmap|File", program.names.full(call.func)))
 
 
 def _given_to_transform(program: Program, node: ast.Name) -> list[Value]:
     """Return the stored examples that reach the parameter of a transform behind others that copy nothing."""
     function, owner = program.function(node), program.owner(node)
-    parameter = function is not None and program.is_parameter(function, node.id)
-    if not parameter or owner is None or function is None or function.name not in {"__call__", "forward"}:
+    if owner is None or function is None or function.name not in {"__call__", "forward"}:
         return []
-    if not any(_first_to_copy(program, made) for made in program.calls_of(owner.node.name)):
+    first = any(_first_to_copy(program, made) for made in program.calls_of(owner.node.name))
+    if not first or not program.is_parameter(function, node.id):
         return []
     items = [one.methods["__getitem__"] for one in program.classes.values() if "__getitem__" in one.methods]
-    calls = [one for item in items for one in ast.walk(item) if isinstance(one, ast.Call) and len(one.args) == 1]
+    calls = [one for item in items for one in within(item, ast.Call) if len(one.args) == 1]
     return [Value(one.args[0]) for one in calls if _is_transform(program, one.func)]
 
 
 def _is_transform(program: Program, node: ast.expr) -> bool:
-    named_so = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return named_so and isinstance(node, ast.Attribute) and program.method(program.owner(node), node.attr) is None
+    return of_self(node) and program.method(program.owner(node), node.attr) is None
 
 
 def _first_to_copy(program: Program, made: ast.Call) -> bool:
     """Tell whether nothing before a transform in its row copies what it is given."""
     outer = program.parents.get(made)
-    row = outer.args if isinstance(outer, ast.Call) else outer.elts if isinstance(outer, ast.List | ast.Tuple) else []
+    row = outer.args if isinstance(outer, ast.Call) else elements(outer)
     if made not in row:
         return False
     for one in row[: row.index(made)]:
@@ -196,16 +192,15 @@ def _first_to_copy(program: Program, made: ast.Call) -> bool:
     return True
 
 
-def _passes_on(program: Program, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _passes_on(program: Program, method: Function) -> bool:
     """Tell whether a transform gives what shares the memory of what it gets."""
     name = method.args.args[1].arg if len(method.args.args) > 1 else ""
-    for one in ast.walk(method):
-        if isinstance(one, ast.Return) and one.value is not None:
-            node = one.value
-            while isinstance(node, ast.Call) and (before := _of_call(program, node, Value(node))):
-                node = before[0].node
-            if not isinstance(node, ast.Name) or node.id != name:
-                return False
+    for one in within(method, ast.Return):
+        node = one.value
+        while isinstance(node, ast.Call) and (before := _of_call(program, node, Value(node))):
+            node = before[0].node
+        if node is not None and not is_name(node, name):
+            return False
     return True
 
 
@@ -213,15 +208,11 @@ def _is_array(program: Program, target: ast.expr, node: ast.AST, held: ast.Subsc
     """Tell whether what a statement changes is an array: numbers, texts and lists have other rules."""
     if isinstance(node, ast.Call):
         return True
-    place = (
-        node.target if isinstance(node, ast.AugAssign) else node.targets[0] if isinstance(node, ast.Assign) else node
-    )
-    if isinstance(place, ast.Subscript) and not isinstance(held.slice, ast.Slice):
+    place = node.target if isinstance(node, ast.AugAssign) else only_target(node)
+    block = isinstance(place, ast.Subscript) and isinstance(place.slice, ast.Tuple)
+    if block or (isinstance(place, ast.Subscript) and not isinstance(held.slice, ast.Slice)):
         return True
-    if isinstance(place, ast.Subscript) and isinstance(place.slice, ast.Tuple):
-        return True
-    taken = program.statement(held)
-    names = [ast.unparse(one) for one in taken.targets] if isinstance(taken, ast.Assign) else []
+    names = set_by(program.statement(held))
     return _is_used_as_array(program, target, ast.unparse(target)) or any(
         _is_used_as_array(program, held, name) for name in names
     )
@@ -229,13 +220,12 @@ def _is_array(program: Program, target: ast.expr, node: ast.AST, held: ast.Subsc
 
 def _is_used_as_array(program: Program, place: ast.expr, name: str) -> bool:
     """Tell whether the function around a place takes the shape of a name, a block of it, or makes a tensor of it."""
-    function = program.function(place)
-    for one in ast.walk(function) if function is not None else ():
-        given = [ast.unparse(arg) for arg in one.args] if isinstance(one, ast.Call) else []
+    for one in within(program.function(place), ast.expr):
         part = isinstance(one, ast.Attribute | ast.Subscript) and ast.unparse(one.value) == name
         shaped = part and isinstance(one, ast.Attribute) and _SHAPED.search(f"{one.attr}(")
         block = part and isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Tuple)
-        if shaped or block or (name in given and isinstance(one, ast.Call) and _is_tensor(program, one)):
+        taken = isinstance(one, ast.Call) and _is_tensor(program, one) and name in map(ast.unparse, one.args)
+        if shaped or block or taken:
             return True
     return False
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.chains import Chain, chain
 from glassgrad.doctor.reading.flow import Value
-from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.origins.places import Places
 from glassgrad.doctor.reading.program import Program
 
@@ -68,8 +66,3 @@ def made(what: str, way: Chain, certain: bool = True) -> Iterator[Origin]:
     lines = sorted({one.node.lineno for one in way.ends})
     if 0 < len(lines) <= MOST:
         yield from (Origin(what, line, certain) for line in lines)
-
-
-def called(program: Program, call: ast.Call) -> str:
-    """Return the name of the function or method that is called."""
-    return last(program.names.full(call.func)) or getattr(call.func, "attr", getattr(call.func, "id", ""))

@@ -9,7 +9,8 @@ from typing import TypeGuard
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.origins.asked import Asked, Origin, called
+from glassgrad.doctor.reading.nodes import is_op
+from glassgrad.doctor.reading.origins.asked import Asked, Origin
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given, place_of
 from glassgrad.doctor.reading.values import layer
 
@@ -38,7 +39,7 @@ def ahead(asked: Asked) -> Iterator[Origin]:
 
 def _is_open(program: Program, call: ast.Call) -> bool:
     """Tell whether a call attends, or runs a module of the script that takes a mask, and gets no mask."""
-    if called(program, call) == "scaled_dot_product_attention":
+    if program.called(call) == "scaled_dot_product_attention":
         return not is_given(call, "attn_mask", 3) and not is_given(call, "is_causal", 5)
     held = layer(program, call.func)
     if held is None or held.call is call or any(one.arg in _MASKS for one in call.keywords):
@@ -80,7 +81,7 @@ def along_batch(asked: Asked) -> Iterator[Origin]:
 def _positions(program: Program, node: ast.AST) -> ast.expr | None:
     """Return the length of `arange(length)` that an embedding gets, and that of `x + self.table[:length]`."""
     outer = program.parents.get(node)
-    if isinstance(node, ast.Call) and called(program, node) == "arange":
+    if isinstance(node, ast.Call) and program.called(node) == "arange":
         while isinstance(outer, ast.Call | ast.Attribute | ast.Subscript) and not _embeds(program, outer):
             outer = program.parents.get(outer)
         if _embeds(program, outer):
@@ -91,7 +92,7 @@ def _positions(program: Program, node: ast.AST) -> ast.expr | None:
         given = {it.id for one in calls for part in one.args for it in ast.walk(part) if isinstance(it, ast.Name)}
         return node.args[0] if len(node.args) == 1 and given & set(names) else None
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and isinstance(node.slice, ast.Slice):
-        return node.slice.upper if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add) else None
+        return node.slice.upper if is_op(outer, ast.Add) else None
     return None
 
 
@@ -102,7 +103,7 @@ def _embeds(program: Program, node: ast.AST | None) -> TypeGuard[ast.Call]:
 
 def _counts_examples(program: Program, length: ast.expr) -> bool:
     """Tell whether a length is that of the first axis of an argument, if nothing has exchanged its axes."""
-    bound = program.bound(length) if isinstance(length, ast.Name) else None
+    bound = program.bound(length)
     value = bound.value if bound is not None else length
     text = ast.unparse(value) if value is not None else ""
     parted = bound is not None and bound.item == 0

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.chains import REORDERING, Chain
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.origins.asked import Asked, Origin, called, made
+from glassgrad.doctor.reading.nodes import indices, is_name
+from glassgrad.doctor.reading.origins.asked import Asked, Origin, made
 from glassgrad.doctor.reading.program import LOOPS, Program
 
 _TRANSFORMS = frozenset({"__call__", "__getitem__", "forward"})
@@ -87,7 +88,7 @@ def shifts(asked: Asked) -> Iterator[Origin]:
 def _is_shift(node: ast.expr) -> bool:
     if not isinstance(node, ast.Subscript):
         return False
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = indices(node)
     return any(isinstance(one, ast.Slice) and one.lower is not None for one in parts)
 
 
@@ -105,7 +106,7 @@ def _reorders(program: Program, node: ast.expr) -> bool:
         return isinstance(node.slice.step, ast.UnaryOp)  # x[::-1]
     inside = [node.slice] if isinstance(node, ast.Subscript) else [node] if isinstance(node, ast.Call) else []
     calls = [one.node for part in inside for one in flow(program).ends(part) if isinstance(one.node, ast.Call)]
-    return any(called(program, one) in REORDERING for one in calls)
+    return any(program.called(one) in REORDERING for one in calls)
 
 
 def changed(asked: Asked) -> Iterator[Origin]:
@@ -135,7 +136,7 @@ def _renewed(program: Program, node: ast.Assign | ast.AugAssign | ast.Call) -> a
         return name if isinstance(name, ast.Name) else None
     bound = program.bindings(program.scope(name), name.id)
     fresh = any(isinstance(one.statement, ast.For) for one in bound)  # another tensor in each round
-    read = any(isinstance(one, ast.Name) and one.id == name.id for one in ast.walk(node.value))
+    read = any(is_name(one, name.id) for one in ast.walk(node.value))
     return name if read and not fresh else None
 
 
@@ -143,7 +144,7 @@ def loaders(asked: Asked) -> Iterator[Origin]:
     """Yield where the loader of the training is made, and what sorts its examples."""
     for value in (*asked.inputs().values, *asked.targets().values):
         node = value.node
-        if isinstance(node, ast.Call) and called(asked.program, node) == "DataLoader":
+        if isinstance(node, ast.Call) and asked.program.called(node) == "DataLoader":
             yield Origin("the loader is made", node.lineno)
         elif isinstance(node, ast.Subscript | ast.Call) and _sorts(asked.program, node):
             yield Origin("the examples are sorted", node.lineno)
@@ -152,4 +153,4 @@ def loaders(asked: Asked) -> Iterator[Origin]:
 def _sorts(program: Program, node: ast.Subscript | ast.Call) -> bool:
     part = node.slice if isinstance(node, ast.Subscript) else node
     calls = [one.node for one in flow(program).ends(part) if isinstance(one.node, ast.Call)]
-    return any(called(program, one) in {"argsort", "sort", "sorted", "lexsort", "sort_values"} for one in calls)
+    return any(program.called(one) in {"argsort", "sort", "sorted", "lexsort", "sort_values"} for one in calls)

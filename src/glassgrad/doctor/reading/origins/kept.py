@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.nodes import is_name, method_of, of_self, only_target
 from glassgrad.doctor.reading.origins.asked import Asked, Origin
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
 from glassgrad.doctor.reading.rule import Node
@@ -57,14 +58,14 @@ def _written(node: Node) -> Iterator[ast.expr]:
 
 
 def _of_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return of_self(node)
 
 
 def _kept(program: Program, name: ast.expr, change: Node) -> ast.Call | None:
     """Return the call that puts a changed variable itself into a list or a memory."""
     text, owner = ast.unparse(name), program.owner(change)
     for call in program.calls:
-        function = getattr(call.func, "attr", "")
+        function = method_of(call)
         mine = program.owner(call) is owner if _of_self(name) else program.scope(call) is program.scope(change)
         keeps = mine and _KEEPING.match(function) and text != ast.unparse(call.func).rpartition(".")[0]
         itself = keeps and any(ast.unparse(one) == text for one in _parts(call))
@@ -126,7 +127,7 @@ def _stored(program: Program, owner: Class, given: ast.expr) -> ast.Call | None:
     names = {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     for call in program.calls:
         held = [one.id for one in _parts(call) if isinstance(one, ast.Name)]
-        keeps = _KEEPING.match(getattr(call.func, "attr", "")) and names & set(held)
+        keeps = _KEEPING.match(method_of(call)) and names & set(held)
         if keeps and program.owner(call) is not owner and not _COPYING.search(ast.unparse(call)):
             return call
     return None
@@ -145,7 +146,7 @@ def dropped(asked: Asked) -> Iterator[Origin]:
     for owner in asked.program.modules():
         forward = owner.methods.get("forward")
         for node in ast.walk(forward) if forward is not None else ():
-            name = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+            name = only_target(node)
             if forward is None or not isinstance(name, ast.Name) or not isinstance(node, ast.Assign):
                 continue
             made = [one for one in ast.walk(node.value) if isinstance(one, ast.Call) and _of_self(_layer(one.func))]
@@ -161,7 +162,7 @@ def _layer(function: ast.expr) -> ast.expr:
 def _is_read(program: Program, forward: Function, made: ast.Assign, name: str) -> bool:
     """Tell whether a method always reads a variable that a statement sets."""
     for node in ast.walk(forward):
-        read = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        read = is_name(node, name) and isinstance(node.ctx, ast.Load)
         if read and not _is_conditional(program, node, made):
             return True
     return False

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.origins.asked import Asked, Origin, called, made
+from glassgrad.doctor.reading.nodes import is_name, within
+from glassgrad.doctor.reading.origins.asked import Asked, Origin, made
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.values import LOSSES, end_of_layer, layer
 
@@ -41,14 +42,14 @@ def _made_of(program: Program, call: ast.Call, name: str) -> Iterator[Origin]:
         yield Origin(f"{held.name} is made", held.call.lineno, certain=False)
     elif known is not None and known.op == name:
         place = known.node if isinstance(known.node, ast.Call) else held.call
-        yield Origin(f"{called(program, place)} is made", place.lineno)
+        yield Origin(f"{program.called(place)} is made", place.lineno)
 
 
 def sigmoids(asked: Asked) -> Iterator[Origin]:
     """Yield the lines that make or call the sigmoids of a deep net."""
     program = asked.program
     given = [node for node in program.nodes if isinstance(node, ast.Attribute | ast.Name)]
-    calls = [call for call in program.calls if called(program, call) in _SIGMOIDS]
+    calls = [call for call in program.calls if program.called(call) in _SIGMOIDS]
     full = [node for node in given if last(program.names.full(node)) in _SIGMOIDS]
     for line in sorted({node.lineno for node in (*calls, *full)}):
         yield Origin("the sigmoids are made", line)
@@ -63,8 +64,8 @@ def linear(asked: Asked) -> Iterator[Origin]:
             if held is None or held.call not in program.parents:
                 continue
             around = program.function(held.call) or held.call
-            calls = [one for one in ast.walk(around) if isinstance(one, ast.Call)]
-            for one in sorted({one.lineno for one in calls if called(program, one) in _LINEAR}):
+            calls = within(around, ast.Call)
+            for one in sorted({one.lineno for one in calls if program.called(one) in _LINEAR}):
                 yield Origin("the layers are made", one)
 
 
@@ -86,7 +87,7 @@ def setting(asked: Asked) -> Iterator[Origin]:
 
 
 def _takes(asked: Asked, call: ast.Call, name: str) -> bool:
-    kind = called(asked.program, call)
+    kind = asked.program.called(call)
     full = asked.program.names.full(call.func)
     return kind.startswith(("Dropout", "dropout")) if name == "p" else full.startswith("torch.optim.")
 
@@ -100,9 +101,9 @@ def _set_at(asked: Asked, given: ast.expr) -> int:
         return 0
     name, found = one.node.attr, []
     for node in asked.program.nodes:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+        if isinstance(node, ast.AnnAssign) and is_name(node.target, name):
             found.append(node.lineno)
-        elif isinstance(node, ast.Call) and called(asked.program, node) == "add_argument":
+        elif isinstance(node, ast.Call) and asked.program.called(node) == "add_argument":
             flags = [str(constant(one)).lstrip("-").replace("-", "_") for one in node.args]
             found += [node.lineno] if name in flags else []
     return found[0] if len(found) == 1 else 0
@@ -111,7 +112,7 @@ def _set_at(asked: Asked, given: ast.expr) -> int:
 def weights(asked: Asked) -> Iterator[Origin]:
     """Yield where the weights of the classes are made that a loss gets."""
     for call in asked.program.calls:
-        name = called(asked.program, call)
+        name = asked.program.called(call)
         given = argument(call, "weight") if name in LOSSES or name in LOSSES.values() else None
         if given is not None:
             yield from made("the weights are made", asked.from_(asked.places.value(given)))
@@ -124,7 +125,7 @@ def mask(asked: Asked) -> Iterator[Origin]:
     """Yield where a mask is applied that a finding names where it is made."""
     for call in asked.program.calls:
         given = next((one for key in _MASKS if (one := argument(call, key)) is not None), None)
-        if called(asked.program, call) in {"masked_fill", "masked_fill_"}:
+        if asked.program.called(call) in {"masked_fill", "masked_fill_"}:
             yield Origin("the mask is applied", call.lineno, certain=False)
         elif given is not None and not isinstance(given, ast.Constant):
             yield Origin("the mask is given", call.lineno, certain=False)
@@ -134,8 +135,8 @@ def bounds(asked: Asked) -> Iterator[Origin]:
     """Yield the maximum or minimum behind a loss of 0, and the line that writes infinity into its operand."""
     for node in asked.places.nodes(asked.lines[0]) if asked.lines else ():
         for call in _behind(asked.program, node):
-            if called(asked.program, call) in _BOUNDS:
-                yield Origin(f"{called(asked.program, call)} is taken", call.lineno)
+            if asked.program.called(call) in _BOUNDS:
+                yield Origin(f"{asked.program.called(call)} is taken", call.lineno)
             elif re.search(r"\binf\b", ast.unparse(call)):
                 yield Origin("infinity is written", call.lineno)
 
@@ -167,7 +168,7 @@ def _writes(call: ast.Call, name: str) -> bool:
         return False
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
-    return isinstance(node, ast.Name) and node.id == name
+    return is_name(node, name)
 
 
 # --- the loop ---
@@ -181,7 +182,7 @@ def guards(asked: Asked) -> Iterator[Origin]:
             r"opt|adam|sgd|solver", ast.unparse(call.func), re.IGNORECASE
         ):
             continue
-        around = next((one for one in program.outward(call) if isinstance(one, ast.If)), None)
+        around = program.nearest(call, ast.If)
         if around is not None:
             yield Origin("the condition never holds", around.test.lineno)
             yield Origin("for the step", call.lineno)
@@ -214,5 +215,5 @@ def cut(asked: Asked) -> Iterator[Origin]:
                 for _, place in reach(asked.program, loss).cut:
                     yield Origin("the history ends", place.lineno)
                 for one in flow(asked.program).ends(loss):
-                    if isinstance(one.node, ast.Call) and called(asked.program, one.node) in _ANEW:
+                    if isinstance(one.node, ast.Call) and asked.program.called(one.node) in _ANEW:
                         yield Origin("the history ends", one.node.lineno)

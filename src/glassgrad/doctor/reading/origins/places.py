@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from glassgrad.base.provenance import Span
 from glassgrad.doctor.reading.flow import Frame, Value, flow
 from glassgrad.doctor.reading.gradients import reach
+from glassgrad.doctor.reading.nodes import is_op
 from glassgrad.doctor.reading.program import Function, Program
 from glassgrad.doctor.reading.values import loss
 
@@ -83,7 +84,7 @@ class Places:
         for node in self.nodes(line):
             if isinstance(node, ast.Call) and (it := loss(self.program, node)) is not None and it.target is not None:
                 found.append((self.value(it.input), self.value(it.target)))
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not found:
+            elif is_op(node, ast.Sub) and not found:
                 left, right = self.value(node.left), self.value(node.right)
                 learns = [bool(reach(self.program, one).learns) for one in (left, right)]
                 if any(learns) and not all(learns):

@@ -13,10 +13,6 @@ from glassgrad.doctor.run import Run
 _SUMS = words("sum mean add multiply")
 
 
-def _line(op: Op) -> str:
-    return f"{op.name} at {op.where}" if op.where else op.name
-
-
 def _overlap(graph: Graph, number: int) -> Op | None:
     """Return the product of outputs and a target of zeros and ones whose sum a value is; None for other values."""
     for _ in range(10):
@@ -28,17 +24,17 @@ def _overlap(graph: Graph, number: int) -> Op | None:
             return None
         if op.name == "multiply" and target is not None and target.shape == op.shape and len(op.shape) > 0:
             return op if target.whole and target.low >= 0 and target.high <= 1 else None
-        tracked = [parent for parent in op.parents if parent >= 0]
+        tracked = op.tracked
         if op.name not in _SUMS or len(tracked) != 1:
             return None
         number = tracked[0]
     return None
 
 
-def _ratios(graph: Graph | None) -> Iterator[tuple[int, Op, Op]]:
+def _ratios(graph: Graph) -> Iterator[tuple[int, Op, Op]]:
     """Yield the number of a division of two tracked values, the op itself, and the overlap above its line."""
-    for at, op in enumerate(graph.ops) if graph is not None else ():
-        if op.name == "divide" and len(op.parents) > 1 and min(op.parents[:2]) >= 0 and graph is not None:
+    for at, op in enumerate(graph.ops):
+        if op.name == "divide" and len(op.parents) > 1 and min(op.parents[:2]) >= 0:
             product = _overlap(graph, op.parents[0])
             if product is not None:
                 yield at, op, product
@@ -60,17 +56,13 @@ def _raw(graph: Graph, maker: Op) -> bool:
 def _of_raw(run: Run) -> Iterator[Seen]:
     graph = run.graph
     for _, op, product in _ratios(graph):
-        made = [
-            maker
-            for parent in product.parents[:2]
-            if graph is not None and (maker := graph.made_by(parent)) is not None
-        ]
+        made = [maker for parent in product.parents[:2] if (maker := graph.made_by(parent)) is not None]
         for maker in made:
-            if graph is not None and _raw(graph, maker):
+            if _raw(graph, maker):
                 enters = _entered(graph, product, maker)
                 what = (
-                    f"{_line(product)} multiplies raw outputs of {_line(maker)}{enters} with targets of 0 and 1, and "
-                    f"{_line(op)} divides by their sum: they may be negative, and their sum may be 0"
+                    f"{product} multiplies raw outputs of {maker}{enters} with targets of 0 and 1, and "
+                    f"{op} divides by their sum: they may be negative, and their sum may be 0"
                 )
                 yield Seen(what, product.where or op.where)
                 return
@@ -91,9 +83,9 @@ def _entered(graph: Graph, product: Op, maker: Op) -> str:
 def _agreement(run: Run) -> Iterator[Seen]:
     graph = run.graph
     for at, op, product in _ratios(graph):
-        if graph is not None and _rises_with(graph, at):
+        if _rises_with(graph, at):
             what = (
-                f"{_line(op)} is the share in which outputs and targets agree ({_line(product)}), and the loss grows "
+                f"{op} is the share in which outputs and targets agree ({product}), and the loss grows "
                 "with it: training makes them agree less"
             )
             yield Seen(what, run.calls.line("loss") or op.where)
@@ -105,7 +97,7 @@ def _rises_with(graph: Graph, wanted: int) -> bool:
     number = graph.loss
     while number >= 0 and number != wanted:
         op = graph.ops[number]
-        tracked = [parent for parent in op.parents if parent >= 0]
+        tracked = op.tracked
         by_number = op.name in {"multiply", "divide"} and op.factor > 0
         if op.name not in VIEWS | {"mean", "sum"} and not by_number:
             return False

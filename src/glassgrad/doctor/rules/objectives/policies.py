@@ -16,10 +16,6 @@ ONE_SIDED, HIGH = 2.0, 20.0
 """Weights of log-probabilities: |mean| / deviation, and the size, above which only their common part is learnt."""
 
 
-def _line(op: Op) -> str:
-    return f"{op.name} at {op.where}" if op.where else op.name
-
-
 @warning(
     "returns without scale",
     "Subtract the mean of the returns, or a baseline, and divide by their deviation.",
@@ -30,7 +26,7 @@ def _line(op: Op) -> str:
 def _returns(run: Run) -> Iterator[Seen]:
     graph = run.graph
     for op, maker, weights in compared(graph):
-        while graph is not None and maker.name in {"negative", "sum"} and maker.parents and maker.parents[0] >= 0:
+        while maker.name in {"negative", "sum"} and maker.parents and maker.parents[0] >= 0:
             maker = graph.made_by(maker.parents[0]) or maker
             if maker.name == "sum":
                 break
@@ -62,11 +58,11 @@ def _all_actions(run: Run) -> Iterator[Seen]:
     graph = run.graph
     for op, maker, weights in compared(graph):
         tracked = next(parent for parent in op.parents[:2] if parent >= 0)
-        table = graph is not None and graph.ops[tracked] is maker and len(maker.shape) == 2 and maker.shape[1] > 1
+        table = graph.ops[tracked] is maker and len(maker.shape) == 2 and maker.shape[1] > 1
         column = weights.shape == (op.shape[0], 1) if op.shape else False
         if op.name == "multiply" and maker.name in {"log_softmax", "log"} and table and column and weights.low < 0:
             what = (
-                f"{_line(op)} weights the log-probabilities of all {maker.shape[1]} actions of {_line(maker)} with the "
+                f"{op} weights the log-probabilities of all {maker.shape[1]} actions of {maker} with the "
                 "advantage of each example: which action earned it is lost"
             )
             yield Seen(what, op.where)
@@ -80,9 +76,9 @@ def _all_actions(run: Run) -> Iterator[Seen]:
 )
 def _moving_advantage(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for op in () if graph is None else graph.ops:
+    for op in graph.ops:
         parents = op.parents[:2]
-        if op.name != "multiply" or len(parents) != 2 or min(parents) < 0 or graph is None:
+        if op.name != "multiply" or len(parents) != 2 or min(parents) < 0:
             continue
         for mine, other in (parents, parents[::-1]):
             difference, picked = graph.made_by(other), graph.made_by(mine)
@@ -94,7 +90,7 @@ def _moving_advantage(run: Run) -> Iterator[Seen]:
                 continue
             if _is_error(graph, difference) and difference.shape == op.shape:
                 what = (
-                    f"{_line(op)} weights the log-probabilities with {_line(difference)}, which has a gradient: the "
+                    f"{op} weights the log-probabilities with {difference}, which has a gradient: the "
                     "loss of the policy changes the critic, towards values that make the loss small"
                 )
                 yield Seen(what, difference.where or op.where)
@@ -128,10 +124,10 @@ def _mean_first(run: Run) -> Iterator[Seen]:
     for op, maker, weights in compared(graph):
         scalar = () in op.shapes[:2] and maker.shape == () and maker.name in _AVERAGES
         each = len(weights.shape) == 1 and weights.shape[0] > 3 and op.shape == weights.shape
-        before = graph is not None and maker.parents and maker.parents[0] >= 0
+        before = maker.parents and maker.parents[0] >= 0
         if op.name == "multiply" and scalar and each and before:
             what = (
-                f"{_line(maker)} is one number for the whole batch, and {_line(op)} multiplies it by "
+                f"{maker} is one number for the whole batch, and {op} multiplies it by "
                 f"{weights.shape[0]} weights: which example has which weight is lost"
             )
             yield Seen(what, maker.where or op.where)

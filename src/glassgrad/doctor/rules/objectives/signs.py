@@ -12,7 +12,7 @@ from glassgrad.doctor.graphs.graph import VIEWS, Constant, Graph, Op
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules import order
 from glassgrad.doctor.rules.objectives.terms import Term, passed
-from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, rules_of, warning
 from glassgrad.doctor.rules.targets import LOGS
 from glassgrad.doctor.run import Run
 
@@ -34,15 +34,11 @@ _MINUS_FIRST, _MINUS_SECOND = re.compile(rf"(?:^|[=(\[,]|return)\s*-{_OPERAND}\s
 _COSTS = re.compile(r"cost|penalt|length|distance|regret|energy|tour", re.IGNORECASE)
 
 
-def _line(op: Op) -> str:
-    return f"{op.name} at {op.where}" if op.where else op.name
-
-
 @error("sign of the loss turned", "Minimise the negative: the loss has no lower bound.", "loss = -loss")
 def _term_turned(run: Run) -> Iterator[Seen]:
     """Find a term without a lower bound, such as minus a squared error, whatever stands beside it."""
     graph = run.graph
-    if graph is None or run.parts.against or _maximises(run) or order.turns(run):
+    if run.parts.against or _maximises(run) or order.turns(run):
         return
     terms = list(passed(graph))
     policy = any(_product(graph, term.op) is not None for term in terms)
@@ -61,7 +57,7 @@ def _term_turned(run: Run) -> Iterator[Seen]:
 )
 def _policy_turned(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    if graph is None or _maximises(run) or order.turns(run):
+    if _maximises(run) or order.turns(run):
         return
     found = [(term, known) for term in passed(graph) if (known := _product(graph, term.op)) is not None]
     turned = [(term, made) for term, (sign, made) in found if term.sign * sign > 0]
@@ -72,14 +68,10 @@ def _policy_turned(run: Run) -> Iterator[Seen]:
         return  # one number for all: no weights
     where = run.calls.line("loss")
     what = (
-        f"{_line(term.op)} weights {_line(made)} with returns or advantages, and the loss{_at(where)} rises with the "
+        f"{term.op} weights {made} with returns or advantages, and the loss{at_(where)} rises with the "
         "product: each step makes good actions less likely"
     )
     yield Seen(what, where or term.op.where)
-
-
-def _at(line: str) -> str:
-    return f" at {line}" if line else ""
 
 
 def _maximises(run: Run) -> bool:
@@ -90,7 +82,7 @@ def _is_alone(graph: Graph, term: Term) -> bool:
     """Tell whether a loss has no other term: each op on the way has one operand with a gradient."""
     number = graph.loss
     while number != term.number and number >= 0:
-        tracked = [parent for parent in graph.ops[number].parents if parent >= 0]
+        tracked = graph.ops[number].tracked
         if len(tracked) != 1:
             return False
         number = tracked[0]
@@ -99,7 +91,7 @@ def _is_alone(graph: Graph, term: Term) -> bool:
 
 def _falls_below(run: Run) -> bool:
     """Tell whether the loss falls below 0, and further than it began above it."""
-    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    curve = run.curve
     if len(curve) < 8:
         return False
     part = max(len(curve) // 5, 2)
@@ -111,15 +103,15 @@ def _wrong(graph: Graph, term: Term, *, logs: bool) -> str:
     """Say what is wrong with the sign of a term; empty if nothing is."""
     op = term.op
     if term.sign < 0 and _is_error(graph, op):
-        return f"{_line(op)}, which training should make small, has a minus before it"
+        return f"{op}, which training should make small, has a minus before it"
     if term.sign > 0 and logs and _is_log_of_probability(graph, op):
-        return f"{_line(op)}, which training should make large, has no minus before it"
+        return f"{op}, which training should make large, has no minus before it"
     return ""
 
 
 def _is_error(graph: Graph, op: Op) -> bool:
     """Tell whether an op is at least 0 and has no largest value."""
-    maker = graph.made_by(op.parents[0]) if op.parents else None
+    maker = graph.maker(op)
     if op.name in _LOG_LOSSES:
         return maker is not None and maker.name in LOGS
     if op.name in _ERRORS:
@@ -134,7 +126,7 @@ def _is_bounded(graph: Graph, number: int, depth: int = 0) -> bool:
         return False
     if op.name in _BOUNDED:
         return True
-    tracked = [parent for parent in op.parents if parent >= 0]
+    tracked = op.tracked
     if op.name == "divide" and len(tracked) == 2:  # by its own norm
         below = graph.made_by(op.parents[1])
         return below is not None and ("norm" in below.name or below.name in {"sqrt", "clip", "maximum"})
@@ -153,7 +145,7 @@ def _is_log_of_probability(graph: Graph, op: Op) -> bool:
             return False
         if maker.name in _PROBABILITIES:
             return True
-        tracked = [parent for parent in maker.parents if parent >= 0]
+        tracked = maker.tracked
         if maker.name not in {"add", "clip", "subtract", "maximum"} or len(tracked) != 1:
             return False
         number = tracked[0]
@@ -181,7 +173,7 @@ def _product(graph: Graph, op: Op) -> tuple[int, Op] | None:
             return (-sign, made) if made.shape else None
         if made.name == "exp" and _is_by_example(op.constant):
             return (sign, made) if "ratio" in source.lower() or _compares_policies(graph, made) else None
-        inner = [parent for parent in made.parents if parent >= 0]
+        inner = made.tracked
         if made.name == "negative":
             sign = -sign
         elif made.name not in _THROUGH:
@@ -202,7 +194,7 @@ def _is_by_example(weights: Constant | None) -> bool:
 
 def _compares_policies(graph: Graph, ratio: Op) -> bool:
     """Tell whether an exponential is that of a difference to a known log-probability."""
-    inner = graph.made_by(ratio.parents[0]) if ratio.parents else None
+    inner = graph.maker(ratio)
     known = inner is not None and inner.name == "subtract" and len(inner.shape) == 1
     return known and inner is not None and sum(parent >= 0 for parent in inner.parents[:2]) == 1
 
@@ -215,14 +207,14 @@ def _compares_policies(graph: Graph, ratio: Op) -> bool:
 )
 def _minimum_turned(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for term in () if graph is None else passed(graph):
+    for term in passed(graph):
         op = term.op
-        parts = [graph.ops[parent] for parent in op.parents if parent >= 0] if graph is not None else []
+        parts = [graph.ops[parent] for parent in op.parents if parent >= 0]
         wrong = (op.name in {"minimum", "min"} and term.sign > 0) or (op.name in {"maximum", "max"} and term.sign < 0)
-        if wrong and len(parts) == 2 and graph is not None and all(_clipped(graph, part) for part in parts):
+        if wrong and len(parts) == 2 and all(_clipped(graph, part) for part in parts):
             where = run.calls.line("loss")
             what = (
-                f"{_line(op)} chooses between two products of a ratio and an advantage, and in the loss{_at(where)} it "
+                f"{op} chooses between two products of a ratio and an advantage, and in the loss{at_(where)} it "
                 "takes the one that promises more: the limit of the ratio has no effect"
             )
             yield Seen(what, op.where or where)
@@ -237,7 +229,7 @@ def _minimum_turned(run: Run) -> Iterator[Seen]:
 )
 def _entropy_turned(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    if graph is None or _maximises(run):
+    if _maximises(run):
         return
     terms = list(passed(graph))
     if not any(_product(graph, term.op) is not None for term in terms):
@@ -246,7 +238,7 @@ def _entropy_turned(run: Run) -> Iterator[Seen]:
         if term.sign < 0 and _is_of_entropy(graph, term.op):
             where = run.calls.line("loss")
             what = (
-                f"{_line(term.op)} is the entropy of the policy, and the loss{_at(where)} falls with it: a step makes "
+                f"{term.op} is the entropy of the policy, and the loss{at_(where)} falls with it: a step makes "
                 "the policy more certain of what it does already"
             )
             yield Seen(what, where or term.op.where)
@@ -287,7 +279,7 @@ def _clipped(graph: Graph, op: Op) -> bool:
 def _unequal(run: Run) -> Iterator[Seen]:
     graph = run.graph
     batch = _batch(run)
-    if graph is None or batch < SHARE:
+    if batch < SHARE:
         return
     terms = [(term, term.weight * batch) for term in passed(graph) if _is_of_examples(term, batch)]
     averaged = [(term, share) for term, share in terms if 0 < share <= AVERAGED]
@@ -296,8 +288,8 @@ def _unequal(run: Run) -> Iterator[Seen]:
             one, where = averaged[0][0].op, run.calls.line("loss")
             adding = graph.ops[term.reduced] if term.reduced >= 0 else term.op
             what = (
-                f"{_line(adding)} adds up the numbers of all {batch} examples, and {_line(one)} is averaged over them: "
-                f"in the loss{_at(where)} an example has a weight of {share:.3g} in the first and of at most 1 in the "
+                f"{adding} adds up the numbers of all {batch} examples, and {one} is averaged over them: "
+                f"in the loss{at_(where)} an example has a weight of {share:.3g} in the first and of at most 1 in the "
                 "second"
             )
             yield Seen(what, adding.where or where, share)
@@ -316,7 +308,7 @@ def _divergence(run: Run) -> Iterator[Seen]:
     """Find a divergence summed over its latent numbers, beside an error averaged over the numbers of an example."""
     graph = run.graph
     batch = _batch(run)
-    if graph is None or batch < 2 or any(_unequal.look(run)):
+    if batch < 2 or any(_unequal.look(run)):
         return
     terms = [term for term in passed(graph) if math.isfinite(term.weight)]
     squares = [term for term in terms if _is_square(term.op) and term.sign > 0 and term.op.shape[:1] == (batch,)]
@@ -330,8 +322,8 @@ def _divergence(run: Run) -> Iterator[Seen]:
                 adding = graph.ops[term.reduced] if term.reduced >= 0 else term.op
                 where = run.calls.line("loss")
                 what = (
-                    f"{_line(other.op)} is averaged over the numbers of an example, and the divergence is summed over "
-                    f"its own ({_line(adding)}): in the loss{_at(where)} each of these weighs {share:.0f} times as much"
+                    f"{other.op} is averaged over the numbers of an example, and the divergence is summed over "
+                    f"its own ({adding}): in the loss{at_(where)} each of these weighs {share:.0f} times as much"
                 )
                 yield Seen(what, other.op.where or where, share)
                 return

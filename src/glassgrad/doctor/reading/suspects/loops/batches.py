@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import rounds, trainings
+from glassgrad.doctor.reading.nodes import mentions
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, argument, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
@@ -21,7 +22,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     optimizers,
 )
 from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
-from glassgrad.doctor.reading.values import mentions, returns
+from glassgrad.doctor.reading.values import returns
 
 
 @suspects("iterator that ends with the first epoch")

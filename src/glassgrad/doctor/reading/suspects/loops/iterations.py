@@ -10,6 +10,7 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import Event, iterations, trainings
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import mentions
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
@@ -22,7 +23,6 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     optimizers,
 )
 from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
-from glassgrad.doctor.reading.values import mentions
 
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
 _OTHERS = re.compile(

@@ -10,6 +10,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from glassgrad.base import provenance
 from glassgrad.doctor.library import Module, words
+from glassgrad.doctor.reading.nodes import (
+    arguments,
+    callee_of,
+    compares,
+    elements,
+    has_attribute,
+    indices,
+    is_name,
+    method_of,
+    within,
+)
 
 CONSTANT_INITS = words("zeros_ ones_ constant_ fill_ zero_ zeros ones full")
 """Functions that give every weight one value."""
@@ -53,18 +64,15 @@ def assigned_to(path: str, files: Iterable[str]) -> str:
 
 def named(name: str, files: Iterable[str]) -> str:
     """Return the last line that assigns a variable; empty if none does."""
-    return _last(files, lambda node: any(isinstance(one, ast.Name) and one.id == name for one in _targets(node)))
+    return _last(files, lambda node: any(is_name(one, name) for one in _targets(node)))
 
 
 def calling(names: Collection[str], files: Iterable[str], keyword: str = "") -> str:
     """Return the first line that calls a function with one of these names, with this keyword; empty if none does."""
 
     def calls(node: ast.AST) -> bool:
-        return (
-            isinstance(node, ast.Call)
-            and _called(node) in names
-            and (not keyword or any(one.arg == keyword for one in node.keywords))
-        )
+        given = {one.arg for one in node.keywords} if isinstance(node, ast.Call) else set()
+        return callee_of(node) in names and (not keyword or keyword in given)
 
     return _first(files, calls)
 
@@ -73,12 +81,10 @@ def making_constants(files: Iterable[str]) -> str:
     """Return the first line that fills parameters with one value; empty if none does."""
 
     def fills(node: ast.AST) -> bool:
-        if not isinstance(node, ast.Call) or _called(node) not in CONSTANT_INITS | {"Parameter"}:
-            return False
-        inside = [one for one in ast.walk(node) if isinstance(one, ast.Call) and one is not node]
-        if _called(node) == "Parameter":
-            return any(_called(one) in CONSTANT_INITS for one in inside)
-        return _called(node).endswith("_")
+        name = callee_of(node)
+        if name == "Parameter":
+            return any(callee_of(one) in CONSTANT_INITS for one in ast.walk(node))
+        return name in CONSTANT_INITS and name.endswith("_")
 
     return _first(files, fills)
 
@@ -87,13 +93,9 @@ def drawing(files: Iterable[str]) -> str:
     """Return the first line that draws the weights of a module, or a parameter; empty if none does."""
 
     def draws(node: ast.AST) -> bool:
-        if not isinstance(node, ast.Call):
-            return False
-        if _called(node) == "Parameter":
-            return any(
-                isinstance(one, ast.Call) and _called(one) in {"randn", "rand", "normal"} for one in ast.walk(node)
-            )
-        return _called(node) in DRAWS
+        if callee_of(node) == "Parameter":
+            return any(callee_of(one) in {"randn", "rand", "normal"} for one in ast.walk(node))
+        return callee_of(node) in DRAWS
 
     return _first(files, draws)
 
@@ -104,9 +106,8 @@ def freezing(files: Iterable[str]) -> str:
     def freezes(node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
             fixed = ast.unparse(node.func).endswith(("Embedding.from_pretrained", "EmbeddingBag.from_pretrained"))
-            return _called(node) == "requires_grad_" or (
-                fixed and not any(one.arg == "freeze" for one in node.keywords)
-            )
+            thawed = any(one.arg == "freeze" for one in node.keywords)
+            return callee_of(node) == "requires_grad_" or (fixed and not thawed)
         return any(isinstance(one, ast.Attribute) and one.attr == "requires_grad" for one in _targets(node))
 
     return _first(files, freezes)
@@ -117,17 +118,7 @@ def calling_method(name: str, files: Iterable[str], above: str = "") -> str:
 
     With `above`, a place such as "file.py:12", return the last one above that line, if there is one.
     """
-    found = list(
-        _lines(
-            files,
-            lambda node: (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == name
-                and not node.args
-            ),
-        )
-    )
+    found = [*_lines(files, lambda node: method_of(node) == name and isinstance(node, ast.Call) and not node.args)]
     file, _, line = above.rpartition(":")
     places = [(one, one.rpartition(":")) for one in found if line]
     before = [one for one, place in places if place[0] == file and int(place[2]) < int(line)]
@@ -144,21 +135,15 @@ def switching(place: str, mode: str, files: Iterable[str]) -> str:
         name, _, line = place.rpartition(":")
         if tree is None or name != provenance.shorten(file):
             continue
-        nodes = list(ast.walk(tree))
-        calls = [node for node in nodes if isinstance(node, ast.Call)]
-        for node in nodes:
-            if not isinstance(node, ast.FunctionDef) or not node.lineno <= int(line) <= (node.end_lineno or 0):
+        for node in within(tree, ast.FunctionDef):
+            if not node.lineno <= int(line) <= (node.end_lineno or 0):
                 continue
-            own = {_called(one) for one in ast.walk(node) if isinstance(one, ast.Call)}
-            uses = [one for one in calls if _called(one) == node.name] if {"train", "eval"} <= own else []
-            wanted = [one for one in uses if any(_says(it, mode) for it in [*one.args, *_given(one)])]
+            own = {callee_of(one) for one in ast.walk(node)}
+            uses = [one for one in within(tree, ast.Call) if callee_of(one) == node.name and {"train", "eval"} <= own]
+            wanted = [one for one in uses if any(_says(it, mode) for it in arguments(one))]
             if wanted:
                 return f"{name}:{max(one.lineno for one in wanted)}"
     return ""
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [one.value for one in call.keywords]
 
 
 def _says(node: ast.expr, mode: str) -> bool:
@@ -171,33 +156,28 @@ def masking(files: Iterable[str]) -> str:
     """Return the first line that compares something to make a mask, or fills by one; empty if none does."""
 
     def masks(node: ast.AST) -> bool:
-        value = node.value if isinstance(node, ast.Assign) else None
         names = [ast.unparse(one) for one in _targets(node)]
-        compared = value is not None and any(isinstance(one, ast.Compare) for one in ast.walk(value))
-        return compared and any("mask" in name or "pad" in name for name in names)
+        compared = isinstance(node, ast.Assign) and within(node.value, ast.Compare)
+        return bool(compared) and any("mask" in name or "pad" in name for name in names)
 
-    return _first(files, masks) or _first(
-        files, lambda node: isinstance(node, ast.Call) and "masked_fill" in _called(node)
-    )
+    return _first(files, masks) or _first(files, lambda node: "masked_fill" in callee_of(node))
 
 
 def going_through(files: Iterable[str]) -> str:
     """Return the first line that goes through the parameters of two models together; empty if none does."""
-    return _first(
-        files,
-        lambda node: (
-            isinstance(node, ast.Call)
-            and _called(node) == "zip"
-            and sum(ast.unparse(one).endswith("parameters()") for one in node.args) == len(node.args) == 2
-        ),
-    )
+
+    def goes(node: ast.AST) -> bool:
+        given = node.args if isinstance(node, ast.Call) and callee_of(node) == "zip" else []
+        return sum(ast.unparse(one).endswith("parameters()") for one in given) == len(given) == 2
+
+    return _first(files, goes)
 
 
 def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
     """Return the lines that call a function of dropout which drops always, and whether they say so themselves."""
 
     def says(node: ast.AST) -> bool | None:
-        if not isinstance(node, ast.Call) or _called(node) not in DROPOUTS or len(node.args) > 2:
+        if not isinstance(node, ast.Call) or callee_of(node) not in DROPOUTS or len(node.args) > 2:
             return None
         if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) not in FUNCTIONS:
             return None  # a module of that name
@@ -207,15 +187,11 @@ def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
         return True if isinstance(told[0], ast.Constant) and told[0].value is True else None
 
     files = list(files)
-    if _first(files, lambda node: isinstance(node, ast.Assign) and _by_mode(node), ("forward",)):
+    if _first(files, lambda node: isinstance(node, ast.Assign) and has_attribute(node.value, "training"), ("forward",)):
         return []  # the probability itself is set by the mode
     found = dict.fromkeys(_lines(files, lambda node: says(node) is False, ("forward",)), False)
     found |= dict.fromkeys(_lines(files, lambda node: says(node) is True, ("forward",)), True)
     return list(found.items())
-
-
-def _by_mode(node: ast.Assign) -> bool:
-    return any(isinstance(one, ast.Attribute) and one.attr == "training" for one in ast.walk(node.value))
 
 
 def cutting(files: Iterable[str]) -> str:
@@ -225,11 +201,10 @@ def cutting(files: Iterable[str]) -> str:
     """
 
     def cuts(node: ast.AST) -> bool:
-        return (isinstance(node, ast.Call) and _called(node) in CUTS) or (
-            isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load)
-        )
+        data = isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load)
+        return data or callee_of(node) in CUTS
 
-    return _first(files, lambda node: isinstance(node, ast.expr) and cuts(node), within=("forward", "__init__"))
+    return _first(files, cuts, ("forward", "__init__"))
 
 
 def cut_terms(place: str, files: Iterable[str], side: int = -1) -> str:
@@ -238,16 +213,13 @@ def cut_terms(place: str, files: Iterable[str], side: int = -1) -> str:
     `side` tells which operand of its first sum that is, 0 or 1; -1 if it is unknown.
     """
     for file in files:
-        tree = provenance.tree_of(file)
-        nodes = list(ast.walk(tree)) if tree is not None else []
-        short = provenance.shorten(file)
+        short, statements = provenance.shorten(file), within(provenance.tree_of(file), ast.stmt)
         made: dict[str, ast.Assign | ast.AugAssign] = {}
-        for node in nodes:
+        for node in statements:
             if isinstance(node, ast.Assign | ast.AugAssign):
                 made |= {one.id: node for one in _targets(node) if isinstance(one, ast.Name)}
-        here = [node for node in nodes if isinstance(node, ast.stmt) and f"{short}:{node.lineno}" == place]
-        for node in here:
-            sums = [one for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)]
+        for node in (one for one in statements if f"{short}:{one.lineno}" == place):
+            sums = [one for one in within(node, ast.BinOp) if isinstance(one.op, ast.Add)]
             added = [one.right if side else one.left for one in sums[:1]] if side >= 0 else []
             waiting, seen = _names(added[0] if added else node), set()
             while waiting:
@@ -256,7 +228,7 @@ def cut_terms(place: str, files: Iterable[str], side: int = -1) -> str:
                 if name in seen or cause is None or cause is node:
                     continue
                 seen.add(name)
-                if any(isinstance(one, ast.Call) and _called(one) in CUTS | _MADE for one in ast.walk(cause.value)):
+                if any(callee_of(one) in CUTS | _MADE for one in ast.walk(cause.value)):
                     return f"{short}:{cause.lineno}"
                 waiting += _names(cause.value)
     return ""
@@ -266,10 +238,8 @@ def cutting_anew(files: Iterable[str], size: int) -> str:
     """Return the first line that reshapes to a shape with a literal number; empty if none does."""
 
     def cuts(node: ast.AST) -> bool:
-        if not isinstance(node, ast.Call) or _called(node) not in {"reshape", "view", "resize"}:
-            return False
-        given = [part for one in node.args for part in ast.walk(one)]
-        return any(isinstance(one, ast.Constant) and one.value == size for one in given)
+        given = node.args if isinstance(node, ast.Call) and callee_of(node) in {"reshape", "view", "resize"} else []
+        return any(part.value == size for one in given for part in within(one, ast.Constant))
 
     return _first(files, cuts)
 
@@ -281,7 +251,7 @@ def updating(files: Iterable[str]) -> str:
         if isinstance(node, ast.AugAssign | ast.Assign):
             given, targets = ast.unparse(node.value), [ast.unparse(one) for one in _targets(node)]
             return ".grad" in given and not any(one.endswith(".grad") for one in targets)
-        written = isinstance(node, ast.Call) and _called(node) in {"sub_", "add_", "copy_", "addcdiv_"}
+        written = callee_of(node) in {"sub_", "add_", "copy_", "addcdiv_"}
         return written and isinstance(node, ast.Call) and any(".grad" in ast.unparse(one) for one in node.args)
 
     return _first(files, changes)
@@ -292,7 +262,7 @@ def remapping(files: Iterable[str]) -> str:
 
     def writes(node: ast.AST) -> bool:
         places = [one.slice for one in _targets(node) if isinstance(one, ast.Subscript)]
-        return any(isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq) for one in places)
+        return any(compares(one, ast.Eq) for one in places)
 
     return _first(files, writes)
 
@@ -306,20 +276,19 @@ def first_is_right(files: Iterable[str]) -> bool:
     def gives(node: ast.AST) -> bool:
         if not isinstance(node, ast.FunctionDef | ast.Module):
             return False
-        inner = [one for one in _within(node) if isinstance(one, ast.Assign | ast.AugAssign | ast.Call)]
+        inner = [one for one in _own(node) if isinstance(one, ast.Assign | ast.AugAssign | ast.Call)]
         made = {ast.unparse(one.targets[0]) for one in inner if isinstance(one, ast.Assign) and _zeros(one.value)}
         written = [ast.unparse(target) for one in inner if not isinstance(one, ast.Call) for target in _targets(one)]
         written += [ast.unparse(one.func) for one in inner if isinstance(one, ast.Call)]
         kept = {one for one in made if not any(re.match(rf"{re.escape(one)}(\[|\.\w+_$)", text) for text in written)}
         given = [one for one in inner if isinstance(one, ast.Call) and _LOSSES.search(ast.unparse(one.func))]
-        rest = [part for one in given for part in (*one.args[1:], *(word.value for word in one.keywords))]
+        rest = [part for one in given for part in arguments(one) if part not in one.args[:1]]
         return any(_zeros(part) or ast.unparse(part) in kept for part in rest)
 
-    trees = [tree for file in files if (tree := provenance.tree_of(file)) is not None]
-    return any(gives(node) for tree in trees for node in ast.walk(tree))
+    return any(gives(node) for file in files for node in within(provenance.tree_of(file), ast.AST))
 
 
-def _within(scope: ast.AST) -> Iterator[ast.AST]:
+def _own(scope: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a function or a module, without those of the functions inside."""
     waiting = list(ast.iter_child_nodes(scope))
     while waiting:
@@ -343,12 +312,9 @@ def between(name: str, above: str, below: str, files: Iterable[str]) -> str:
     (file, _, first), (other, _, last) = above.rpartition(":"), below.rpartition(":")
     if file != other or not first.isdigit() or not last.isdigit():
         return ""
-    places = (
-        one.rpartition(":") for one in _lines(files, lambda node: isinstance(node, ast.Call) and _called(node) == name)
-    )
-    return next(
-        (f"{file}:{line}" for place, _, line in places if place == file and int(first) < int(line) < int(last)), ""
-    )
+    places = [one.rpartition(":") for one in _lines(files, lambda node: callee_of(node) == name)]
+    found = [line for place, _, line in places if place == file and int(first) < int(line) < int(last)]
+    return f"{file}:{found[0]}" if found else ""
 
 
 def moving(files: Iterable[str]) -> str:
@@ -356,13 +322,9 @@ def moving(files: Iterable[str]) -> str:
     first = going_through(files)
     file, _, line = first.rpartition(":")
 
-    def is_body(node: ast.AST) -> bool:
-        return isinstance(node, ast.For) and node.iter.lineno <= int(line) <= (node.iter.end_lineno or 0)
-
     for one in files if first else ():
-        tree = provenance.tree_of(one) if provenance.shorten(one) == file else None
-        for node in ast.walk(tree) if tree is not None else ():
-            if is_body(node) and isinstance(node, ast.For):
+        for node in within(provenance.tree_of(one), ast.For) if provenance.shorten(one) == file else ():
+            if node.iter.lineno <= int(line) <= (node.iter.end_lineno or 0):
                 return f"{file}:{node.body[0].lineno}"
     return first
 
@@ -376,8 +338,8 @@ def slicing(files: Iterable[str]) -> str:
     """Return the first line within a `forward` that slices columns; empty if none does."""
 
     def takes(node: ast.AST) -> bool:
-        parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
-        return any(isinstance(one, ast.Slice) and (one.lower or one.upper) for one in parts[1:])
+        parts = indices(node)[1:] if isinstance(node, ast.Subscript) else []
+        return any(isinstance(one, ast.Slice) and (one.lower or one.upper) for one in parts)
 
     return _first(files, takes, ("forward",))
 
@@ -385,50 +347,40 @@ def slicing(files: Iterable[str]) -> str:
 def used_in_forward(name: str, files: Iterable[str]) -> tuple[str, str]:
     """Return the last line in `forward` that uses an argument, and the line of its last `return`."""
     for file in files:
-        tree = provenance.tree_of(file)
-        for node in ast.walk(tree) if tree is not None else ():
-            if not isinstance(node, ast.FunctionDef) or node.name != "forward":
+        for node in within(provenance.tree_of(file), ast.FunctionDef):
+            given = {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
+            if node.name != "forward" or name not in given:
                 continue
-            if name not in {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}:
-                continue
-            inner = list(ast.walk(node))
-            uses = [one.lineno for one in inner if isinstance(one, ast.Name) and one.id == name]
-            ends = [one.lineno for one in inner if isinstance(one, ast.Return)]
+            uses = [one.lineno for one in within(node, ast.Name) if one.id == name]
+            ends = [one.lineno for one in within(node, ast.Return)]
             short = provenance.shorten(file)
             return f"{short}:{max(uses)}" if uses else "", f"{short}:{max(ends)}" if ends else ""
     return "", ""
 
 
 def _names(node: ast.AST) -> list[str]:
-    return [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
-
-
-def _called(node: ast.Call) -> str:
-    function = node.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return [one.id for one in within(node, ast.Name) if isinstance(one.ctx, ast.Load)]
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            yield from target.elts if isinstance(target, ast.Tuple | ast.List) else (target,)
+            yield from elements(target) or (target,)
     elif isinstance(node, ast.AnnAssign | ast.AugAssign):
         yield node.target
 
 
-def _lines(files: Iterable[str], wanted: Callable[[ast.AST], bool], within: tuple[str, ...] = ()) -> Iterator[str]:
+def _lines(files: Iterable[str], wanted: Callable[[ast.AST], bool], inside: tuple[str, ...] = ()) -> Iterator[str]:
     for file in files:
         tree = provenance.tree_of(file)
-        nodes: Iterable[ast.AST] = ast.walk(tree) if tree is not None else ()
-        if within:
-            functions = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name in within]
-            nodes = [inner for function in functions for inner in ast.walk(function)]
+        scopes = [one for one in within(tree, ast.FunctionDef) if one.name in inside] if inside else [tree]
+        nodes = [one for scope in scopes for one in within(scope, ast.AST)]
         found = [node.lineno for node in nodes if isinstance(node, ast.stmt | ast.expr) and wanted(node)]
         yield from (f"{provenance.shorten(file)}:{line}" for line in sorted(found))
 
 
-def _first(files: Iterable[str], wanted: Callable[[ast.AST], bool], within: tuple[str, ...] = ()) -> str:
-    return next(_lines(files, wanted, within), "")
+def _first(files: Iterable[str], wanted: Callable[[ast.AST], bool], inside: tuple[str, ...] = ()) -> str:
+    return next(_lines(files, wanted, inside), "")
 
 
 def _last(files: Iterable[str], wanted: Callable[[ast.AST], bool]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from glassgrad.doctor.reading.about import OF_COMMENTS, RULES
 from glassgrad.doctor.reading.lint import names, remarks_of
 from glassgrad.doctor.reading.rule import words
 from glassgrad.doctor.reading.source import Script, parsed
-from glassgrad.doctor.reading.table import OF_COMMENTS, RULES
 from tests.doctor.reading import CASES
 from tests.doctor.reading.case import HEADS
 from tests.doctor.world import PROGRAMS, known, missed, variants

@@ -16,7 +16,8 @@ Nothing here imports NumPy, the engine or the script, so that a pre-commit hook 
 | Which layer is called, and which op made a value? | `values.py`, `ranks.py` |
 | In which order does an iteration call zero_grad, backward and step? | `iterations.py` |
 | What is a rule, and where are its words? | `rule.py`, `errors/reading*.toml` |
-| Which rules are there? | `table.py`, and the folder `about` |
+| Which rules are there? | the folder `about` |
+| What is a node: an operation, a call of a method, a name? | `nodes.py` |
 | How does a comment silence a rule? | `silences.py` |
 | What does the command do, and what does it print? | `lint.py`, `listing.py` |
 | How do the remarks join the findings of a run? | `beside.py` |

@@ -10,6 +10,7 @@ from glassgrad.base import provenance
 from glassgrad.doctor.deeper.choice import SYMPTOMS
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.reading.lint import Remark, names, of_file
+from glassgrad.doctor.reading.names import titles
 from glassgrad.doctor.reading.origins import traced
 from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import words
@@ -21,45 +22,36 @@ from glassgrad.doctor.script import Watched
 
 _READ = "read in the source"
 _OTHERS = {
-    "softmax twice": "the loss is computed",
-    "activation before its loss": "the loss is computed",
-    "loss of raw outputs": "the outputs are made",
-    "sequence read at its beginning": "the layer is made",
-    "schedule stepped for each batch": "the schedule is made",
-    "mask behind the softmax": "the softmax is taken",
-    "random initial state": "the layer takes it",
-    "advantage with gradients": "the loss takes it",
-    "class weights favour the frequent": "the loss takes them",
-    "accumulated without division": "the loss is computed",
-    "loss terms of unequal size": "the other term is computed",
-    "frozen layers in training mode": "they are put into evaluation mode",
-    "averaged twice": "the mean is taken",
-    "average pushed away": "the difference is taken",
-    "entropy with the wrong sign": "the term is computed",
-    "penalty subtracted": "the term is computed",
-    "gradient cut in the loss": "the term is computed",
-    "sign of the loss turned": "the term is computed",
-    "pairs shuffled apart": "the other order is drawn",
-    "weight instead of pos_weight": "the ratio is computed",
-    "evaluation mode in training": "the function is called",
+    title: what
+    for what, named in {
+        "the loss is computed": "softmax twice; activation before its loss; accumulated without division",
+        "the outputs are made": "loss of raw outputs",
+        "the layer is made": "sequence read at its beginning",
+        "the schedule is made": "schedule stepped for each batch",
+        "the softmax is taken": "mask behind the softmax",
+        "the layer takes it": "random initial state",
+        "the loss takes it": "advantage with gradients",
+        "the loss takes them": "class weights favour the frequent",
+        "the other term is computed": "loss terms of unequal size",
+        "they are put into evaluation mode": "frozen layers in training mode",
+        "the mean is taken": "averaged twice",
+        "the difference is taken": "average pushed away",
+        "the term is computed": (
+            "entropy with the wrong sign; penalty subtracted; gradient cut in the loss; sign of the loss turned"
+        ),
+        "the other order is drawn": "pairs shuffled apart",
+        "the ratio is computed": "weight instead of pos_weight",
+        "the function is called": "evaluation mode in training",
+    }.items()
+    for title in titles(named)
 }
 """What stands in the other line of a fault, by its title: a line that mends the fault as well."""
 
 
-UNCERTAIN = frozenset(
-    {
-        "labels do not belong to the inputs",
-        "outputs opposite to the targets",
-        "output without input",
-        "inputs unnormalised",
-        "inputs constant",
-        "labels alike",
-        "NaN in the data",
-        "NaN in the targets",
-        "discriminator has won",
-        "rate above the curvature",
-        "rate unfit for the weights",
-    }
+UNCERTAIN = titles(
+    "labels do not belong to the inputs; outputs opposite to the targets; output without input; inputs unnormalised; "
+    "inputs constant; labels alike; NaN in the data; NaN in the targets; discriminator has won; "
+    "rate above the curvature; rate unfit for the weights"
 )
 """Causes of symptoms that may have a cause themselves, in another line."""
 

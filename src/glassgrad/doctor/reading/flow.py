@@ -344,13 +344,10 @@ class Flow:
 
     def _calls_of_method(self, owner: Class, function: Function) -> Iterator[tuple[ast.Call, Value | None]]:
         program = self.program
+        calls = program.calls_of(f".{function.name}")
         if function.name in {"forward", "__call__"}:
-            for call in program.calls:
-                inner = self.callee(call) if isinstance(call.func, ast.Name | ast.Attribute) else None
-                if inner is not None and inner.function is function:
-                    yield call, inner.instance or Value(call.func)
-            return
-        for call in program.calls_of(f".{function.name}"):
+            calls = [one for one in program.calls if isinstance(one.func, ast.Name | ast.Attribute)]
+        for call in calls:
             inner = self.callee(call)
             if inner is not None and inner.function is function:
                 yield call, inner.instance or Value(call.func)

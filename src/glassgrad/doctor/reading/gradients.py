@@ -180,11 +180,8 @@ class _Walk:
         program = self._program
         statement = program.statement(call) if call in program.parents else None
         targets = set_by(statement)
-        for node in program.nodes if targets else ():
-            named_so = isinstance(node, ast.Attribute) and node.attr in {"requires_grad", "requires_grad_"}
-            if named_so and isinstance(node, ast.Attribute) and ast.unparse(node.value) in targets:
-                return True
-        return False
+        sets = [one for one in program.every(ast.Attribute) if one.attr in {"requires_grad", "requires_grad_"}]
+        return any(ast.unparse(one.value) in targets for one in sets)
 
     def _method(self, call: ast.Call, function: ast.Attribute, given: list[ast.expr], value: Value) -> Reach:
         inner = self._each([function.value], value) if not _is_self(function.value) else _UNKNOWN

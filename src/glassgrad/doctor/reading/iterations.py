@@ -193,11 +193,8 @@ class Reader:
 
     def _call(self, call: ast.Call, way: Way) -> Iterator[Event]:
         entered = flow(self._program).entered(call, way.frame)
-        inner = entered[1].function if entered is not None else None
-        if inner is None or entered is None:
-            inner, frame = self._function(call), None
-        else:
-            frame = entered[1]
+        frame = None if entered is None else entered[1]
+        inner = self._function(call) if frame is None else frame.function
         if inner is not None:
             if len(way.chain) < _DEEPEST and isinstance(inner, FUNCTIONS) and inner.name in self._busy:
                 yield from self._body(inner.body, replace(way, chain=(*way.chain, call), frame=frame))

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from glassgrad import errors
+from glassgrad.doctor.reading.about import OF_COMMENTS, RULES
 from glassgrad.doctor.reading.nodes import method_of
 from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import SEVERITIES, Node, Rule, Spot, name_of, words
 from glassgrad.doctor.reading.silences import Silence, silences
 from glassgrad.doctor.reading.source import Script, Unreadable, files, read
-from glassgrad.doctor.reading.table import OF_COMMENTS, RULES
 
 _EVENTS = frozenset({"backward", "step", "zero_grad"})
 

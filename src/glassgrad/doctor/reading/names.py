@@ -94,3 +94,13 @@ def last(name: str) -> str:
 def named(text: str) -> frozenset[str]:
     """Return the names in a text."""
     return frozenset(text.split())
+
+
+def titles(text: str) -> tuple[str, ...]:
+    """Return the titles in a text, which semicolons part.
+
+    Example:
+        >>> titles("loss rises; loss spikes")
+        ('loss rises', 'loss spikes')
+    """
+    return tuple(text.split("; "))

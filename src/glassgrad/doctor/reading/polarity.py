@@ -105,16 +105,16 @@ def _triangle(node: ast.Call, inner: ast.expr, name: str, place: int) -> str:
 
 def kind(program: Program, value: Value | ast.expr) -> str:
     """Return "bool" for a mask of booleans, such as the result of a comparison or of `bool()`; empty for others."""
-    found = set()
-    for one in flow(program).ends(value):
-        node = one.node
-        while isinstance(node, ast.Subscript):
-            inner = flow(program).end(Value(node.value, one.frame))
-            if inner is None:
-                return ""
-            node, one = inner.node, inner
-        text = ast.unparse(node)
-        is_bool = isinstance(node, ast.Compare) or re.search(r"\.bool\(\)|dtype=\w+\.bool|logical_not", text)
-        turned = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)
-        found.add("bool" if is_bool or turned else "")
+    found = {_kind(program, one) for one in flow(program).ends(value)}
     return found.pop() if len(found) == 1 else ""
+
+
+def _kind(program: Program, one: Value) -> str:
+    while isinstance(one.node, ast.Subscript):
+        inner = flow(program).end(Value(one.node.value, one.frame))
+        if inner is None:
+            return ""
+        one = inner
+    text = re.search(r"\.bool\(\)|dtype=\w+\.bool|logical_not", ast.unparse(one.node))
+    turned = isinstance(one.node, ast.UnaryOp) and isinstance(one.node.op, ast.Invert)
+    return "bool" if text or turned or isinstance(one.node, ast.Compare) else ""

@@ -6,7 +6,7 @@ import ast
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import indices, is_op, method_of
+from glassgrad.doctor.reading.nodes import indices, is_op, method_of, object_of, within, without
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
 from glassgrad.doctor.reading.values import layer
 
@@ -34,13 +34,12 @@ def rank(program: Program, node: ast.expr | None, depth: int = 0) -> int | None:
 
 
 def _rank(program: Program, node: ast.expr | None, depth: int) -> int | None:
-    if node is None or depth > _DEEPEST:
+    if depth > _DEEPEST:
         return None
     if isinstance(node, ast.Constant):
         return 0 if isinstance(node.value, int | float) else None
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        return rank(program, bound.value, depth + 1) if bound is not None and bound.item is None else None
+        return rank(program, program.value_of(node), depth + 1)
     if isinstance(node, ast.BinOp):
         return _product(program, node, depth)
     if isinstance(node, ast.UnaryOp):
@@ -90,8 +89,7 @@ def _called(program: Program, call: ast.Call, depth: int) -> int | None:
         return _function(program, call, last(full), depth)
     found = layer(program, call.func)
     if found is not None:
-        keeps = found.name in {"Linear", "Sequential"} or found.owner is not None
-        return rank(program, call.args[0], depth + 1) if keeps and call.args and found.name == "Linear" else None
+        return rank(program, call.args[0], depth + 1) if call.args and found.name == "Linear" else None
     return _method(program, call, depth) if isinstance(call.func, ast.Attribute) and not full else None
 
 
@@ -160,11 +158,10 @@ def _reduced(call: ast.Call, axes: int | None, place: int) -> int | None:
 
 def is_column(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Tell whether a value is the output of a linear layer with one unit, of shape (N, 1)."""
-    if node is None or depth > _DEEPEST:
+    if depth > _DEEPEST:
         return False
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        return bound is not None and bound.item is None and is_column(program, bound.value, depth + 1)
+        return is_column(program, program.value_of(node), depth + 1)
     if isinstance(node, ast.Compare):
         return is_column(program, node.left, depth + 1)
     if not isinstance(node, ast.Call):
@@ -172,10 +169,8 @@ def is_column(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     if method_of(node) == "gather" and len(node.args) > 1:
         return _is_raised(node.args[1])
     full = program.names.full(node.func)
-    if isinstance(node.func, ast.Attribute) and not full and node.func.attr in _EACH:
-        return is_column(program, node.func.value, depth + 1)
-    if full in {"torch.sigmoid", "torch.round"} and node.args:
-        return is_column(program, node.args[0], depth + 1)
+    if (not full and method_of(node) in _EACH) or (full in {"torch.sigmoid", "torch.round"} and node.args):
+        return is_column(program, program.operand(node), depth + 1)
     return _ends_in_one(program, node, depth)
 
 
@@ -204,11 +199,10 @@ def _one(call: ast.Call) -> bool:
 
 def shape(program: Program, node: ast.expr | None, depth: int = 0) -> tuple[int, ...] | None:
     """Return the shape of an array that the source makes with written sizes; None if it is unknown."""
-    if node is None or depth > _DEEPEST:
+    if depth > _DEEPEST:
         return None
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        return shape(program, bound.value, depth + 1) if bound is not None and bound.item is None else None
+        return shape(program, program.value_of(node), depth + 1)
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
         sides = [shape(program, one, depth + 1) for one in (node.left, node.right)]
         known = [one for one in sides if one is not None]
@@ -221,47 +215,30 @@ def _made_shape(program: Program, call: ast.Call, depth: int) -> tuple[int, ...]
     name = last(full) if full.startswith(_LIBRARIES) else method_of(call)
     if name in {"randn", "rand", "zeros", "ones", "empty", "randint", "normal", "uniform"}:
         given = argument(call, "size") or next((one for one in call.args if isinstance(one, ast.Tuple)), None)
-        parts = (
-            given.elts
-            if isinstance(given, ast.Tuple)
-            else call.args
-            if name[:4] == "rand" and name != "randint"
-            else []
-        )
-        sizes = [constant(one) for one in parts]
-        return (
-            tuple(one for one in sizes if isinstance(one, int))
-            if all(isinstance(one, int) for one in sizes) and sizes
-            else None
-        )
+        parts = call.args if name in {"randn", "rand"} else []
+        parts = given.elts if isinstance(given, ast.Tuple) else parts
+        sizes = [size for one in parts if isinstance(size := constant(one), int)]
+        return tuple(sizes) if sizes and len(sizes) == len(parts) else None
     if name in {"from_numpy", "as_tensor", "FloatTensor"} and call.args:
         return shape(program, call.args[0], depth + 1)
-    if name in _SAME and isinstance(call.func, ast.Attribute) and not full:
-        return shape(program, call.func.value, depth + 1)
-    return None
+    held = object_of(call) if name in _SAME and not full else None
+    return shape(program, held, depth + 1)
 
 
 def _is_best(node: ast.Subscript) -> bool:
     """Tell whether an expression is `x.max(1)[0]`, which has one number for each example."""
     call = node.value
-    best = isinstance(call, ast.Call) and method_of(call) in {"max", "min"} and not is_given(call, "keepdim", 1)
-    return (
-        best
-        and isinstance(call, ast.Call)
-        and constant(argument(call, "dim", 0)) == 1
-        and isinstance(constant(node.slice), int)
-    )
+    if not isinstance(call, ast.Call) or method_of(call) not in {"max", "min"} or is_given(call, "keepdim", 1):
+        return False
+    return constant(argument(call, "dim", 0)) == 1 and isinstance(constant(node.slice), int)
 
 
 def _is_raised(node: ast.expr) -> bool:
     """Tell whether an expression is a column: `a.unsqueeze(1)`, `a[:, None]` or `a.view(-1, 1)`."""
-    while (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"long", "to", "int"}
-    ):
-        node = node.func.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    node = without(node, "long", "to", "int")
+    method = method_of(node)
+    if isinstance(node, ast.Call):
         sizes = [constant(one) for one in node.args]
-        method = node.func.attr
         return (method == "unsqueeze" and sizes in ([1], [-1])) or (method in {"view", "reshape"} and sizes == [-1, 1])
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) == 2:
         first, second = node.slice.elts
@@ -271,18 +248,17 @@ def _is_raised(node: ast.expr) -> bool:
 
 def _drawn(program: Program, call: ast.Call, depth: int) -> int | None:
     """Return the number of axes of a sample from a random generator."""
-    assert isinstance(call.func, ast.Attribute)
-    made = flow(program).end(call.func.value)
-    maker = program.names.full(made.node.func) if made is not None and isinstance(made.node, ast.Call) else ""
+    held, name = object_of(call), method_of(call)
+    made = flow(program).origin(held) if held is not None else None
+    maker = program.names.full(made.func) if isinstance(made, ast.Call) else ""
     if maker not in {"numpy.random.default_rng", "numpy.random.RandomState"}:
         return None
-    size = argument(call, "size", _DRAWN[call.func.attr])
+    size = argument(call, "size", _DRAWN[name])
     if size is None:
         return 0
-    if call.func.attr == "permutation":
-        return (
-            1 if isinstance(size, ast.Constant) or "len(" in ast.unparse(size) else rank(program, size, depth + 1) or 1
-        )
+    if name == "permutation":
+        counted = isinstance(size, ast.Constant) or "len(" in ast.unparse(size)
+        return 1 if counted else rank(program, size, depth + 1) or 1
     return len(size.elts) if isinstance(size, ast.Tuple) else 1 if isinstance(size, ast.Constant | ast.Name) else None
 
 
@@ -293,23 +269,18 @@ def has_row(program: Program, node: ast.expr) -> bool:
     """
     if rank(program, node) == 1 and not _is_single(program, node):
         return True
-    for one in flow(program).ends(node):
-        if is_op(one.node, ast.Add | ast.Sub | ast.Mult):
-            sides = [
-                0 if _is_single(program, side) else rank(program, side) for side in (one.node.left, one.node.right)
-            ]
-            inner = [has_row(program, side) for side in (one.node.left, one.node.right) if isinstance(side, ast.BinOp)]
-            if (1 in sides or any(inner)) and 2 not in sides:
+    for one in flow(program).origins(node):
+        if is_op(one, ast.Add | ast.Sub | ast.Mult):
+            sides = one.left, one.right
+            ranks = [0 if _is_single(program, side) else rank(program, side) for side in sides]
+            inner = any(isinstance(side, ast.BinOp) and has_row(program, side) for side in sides)
+            if (1 in ranks or inner) and 2 not in ranks:
                 return True
     return False
 
 
 def _is_single(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is computed from arrays of one element alone, such as `2 * torch.rand(1)`."""
-    calls = [
-        call
-        for one in flow(program).ends(node)
-        for call in ast.walk(one.node)
-        if isinstance(call, ast.Call) and last(program.names.full(call.func)) in _MADE
-    ]
-    return bool(calls) and all([constant(size) for size in one.args] == [1] for one in calls)
+    calls = [call for one in flow(program).origins(node) for call in within(one, ast.Call)]
+    made = [one for one in calls if last(program.names.full(one.func)) in _MADE]
+    return bool(made) and all([constant(size) for size in one.args] == [1] for one in made)

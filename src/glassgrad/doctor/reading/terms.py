@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from glassgrad.doctor.reading.bindings import reaching
 from glassgrad.doctor.reading.flow import EACH, Frame, Value, flow
-from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import callee_of, is_name
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_name
 from glassgrad.doctor.reading.program import Program, number
 
 _REDUCING = named("mean sum nanmean")
@@ -130,10 +130,9 @@ class _Terms:
 
     def _call(self, call: ast.Call, value: Value, depth: int) -> Iterator[Term]:
         full = self._program.names.full(call.func)
-        name = last(full) or callee_of(call)
+        name = self._program.called(call)
         method = isinstance(call.func, ast.Attribute) and not full
-        inner: ast.expr | None = call.func.value if method and isinstance(call.func, ast.Attribute) else None
-        inner = inner if method else call.args[0] if call.args else None
+        inner = self._program.operand(call)
         if inner is None or name not in _REDUCING | _THROUGH or (is_name(inner, "self")):
             yield Term((value,))
             return

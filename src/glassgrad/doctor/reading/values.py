@@ -42,22 +42,19 @@ _OPS = named(
     "tolist floor ceil dropout"
 )
 """Ops that rules know by their names, as functions and as methods."""
-_ENDS = {
-    "Softmax": "softmax",
-    "Softmax2d": "softmax",
-    "LogSoftmax": "log_softmax",
-    "Sigmoid": "sigmoid",
-    "ReLU": "relu",
-    "Tanh": "tanh",
-    "Linear": "linear",
-    "LazyLinear": "linear",
-    "Conv1d": "conv",
-    "Conv2d": "conv",
-    "Conv3d": "conv",
-    "LogSigmoid": "logsigmoid",
-    "Dropout": "dropout",
-    "AlphaDropout": "dropout",
+_MADE_BY = {
+    "softmax": "Softmax Softmax2d",
+    "log_softmax": "LogSoftmax",
+    "sigmoid": "Sigmoid",
+    "relu": "ReLU",
+    "tanh": "Tanh",
+    "linear": "Linear LazyLinear",
+    "conv": "Conv1d Conv2d Conv3d",
+    "logsigmoid": "LogSigmoid",
+    "dropout": "Dropout AlphaDropout",
 }
+_ENDS = {layer: op for op, layers in _MADE_BY.items() for layer in layers.split()}
+"""The op that makes the output of a layer, by the class of the layer."""
 WITH_WEIGHTS = named(
     "Linear LazyLinear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d BatchNorm1d "
     "BatchNorm2d BatchNorm3d SyncBatchNorm LayerNorm GroupNorm InstanceNorm1d InstanceNorm2d RMSNorm Embedding "

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from glassgrad.doctor.library import words as named
+from glassgrad.doctor.reading.nodes import is_op, method_of, object_of
 from glassgrad.doctor.repairs.edits import Edit
 from glassgrad.doctor.repairs.zones import Zones
 
@@ -56,11 +57,8 @@ def words(zones: Zones) -> Edits:
             yield _with(zones, call, "batch_first=True", "the axes of batch and time are exchanged", 4)
         if name == "DataLoader" and "shuffle" not in given and "sampler" not in given:
             yield _with(zones, call, "shuffle=True", "the examples are not shuffled", 2.5)
-        if (
-            name in {"dropout", "alpha_dropout"}
-            and "training" not in given
-            and "self" in text.of(zones.program.statement(call))
-        ):
+        dropping = name in {"dropout", "alpha_dropout"} and "training" not in given
+        if dropping and "self" in text.of(zones.program.statement(call)):
             yield _with(zones, call, "training=self.training", "dropout stays on in evaluation", 3)
 
 
@@ -86,8 +84,9 @@ def optimizers(zones: Zones) -> Edits:
             new = f"{dot}Adam({text.of(call.args[0])}, lr={rate})"
             yield zones.edit("the optimizer's kind or rate does not suit the model", (call, new), prior=2, tunes=True)
         given = call.args[0]
-        if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters":
-            mine = text.of(given.func.value)
+        held = object_of(given) if method_of(given) == "parameters" else None
+        if held is not None:
+            mine = text.of(held)
             for other in names:
                 if other not in mine and mine not in other:
                     new = f"[*{text.of(given)}, *{other}.parameters()]"
@@ -113,7 +112,7 @@ def copies(zones: Zones) -> Edits:
     """Make several layers of one that is repeated; draw weights that are all alike."""
     text = zones.text
     for node, zone in zones.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+        if is_op(node, ast.Mult) and isinstance(node.left, ast.List):
             if any(isinstance(one, ast.Call) for one in node.left.elts):
                 items = ", ".join(map(text.of, node.left.elts))
                 new = f"[one for _ in range({text.of(node.right)}) for one in [{items}]]"

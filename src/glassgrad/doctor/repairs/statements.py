@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.nodes import mentions, method_of, object_of
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS
 from glassgrad.doctor.repairs.edits import Edit
 from glassgrad.doctor.repairs.zones import Zones
@@ -29,9 +30,7 @@ def left_out(zones: Zones) -> Edits:
         elif isinstance(node, ast.Assign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             first = targets[0]
-            again = isinstance(first, ast.Name) and any(
-                isinstance(one, ast.Name) and one.id == first.id for one in ast.walk(node.value)
-            )
+            again = isinstance(first, ast.Name) and mentions(node.value, first.id)
             if again or isinstance(first, ast.Attribute | ast.Subscript) or isinstance(node, ast.AugAssign):
                 inside = zones.program.function(node)
                 if not (inside is not None and inside.name == "__init__"):
@@ -58,12 +57,7 @@ def exchanged(zones: Zones) -> Edits:
     """Exchange neighbours in the body of a training loop."""
     for body in _bodies(zones):
         for one, other in itertools.pairwise(body):
-            if (
-                isinstance(one, _FIXED)
-                or isinstance(other, _FIXED)
-                or zones.is_evaluation(one)
-                or zones.is_evaluation(other)
-            ):
+            if any(isinstance(it, _FIXED) or zones.is_evaluation(it) for it in (one, other)):
                 continue
             indent = zones.text.indent(one)
             text = zones.text.moved(one, (other.end_lineno or other.lineno) + 1, zones.text.block(one, indent))
@@ -83,8 +77,7 @@ def _bodies(zones: Zones) -> Iterator[list[ast.stmt]]:
 
 
 def _calls(*statements: ast.stmt) -> bool:
-    nodes = (node for one in statements for node in ast.walk(one))
-    return any(isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _CALLS for node in nodes)
+    return any(method_of(node) in _CALLS for one in statements for node in ast.walk(one))
 
 
 def moved(zones: Zones) -> Edits:
@@ -96,14 +89,9 @@ def moved(zones: Zones) -> Edits:
             continue
         at, end = outer.index(loop), (loop.end_lineno or loop.lineno) + 1
         into, out = text.indent(loop.body[0]), text.indent(loop)
+        behind = [one for one in outer[at + 1 : at + 4] if isinstance(one, _PLAIN)]
         parts = (
-            (
-                [one for one in outer[at + 1 : at + 4] if isinstance(one, _PLAIN)],
-                end,
-                into,
-                "into the loop above it",
-                2.5,
-            ),
+            (behind, end, into, "into the loop above it", 2.5),
             ([one for one in loop.body[-3:] if isinstance(one, ast.Expr)], end, out, "behind the loop", 2),
             ([one for one in loop.body[:3] if isinstance(one, ast.Assign)], loop.lineno, out, "before the loop", 1.5),
             ([one for one in outer[: max(at - 1, 0)] if _makes_optimizer(zones, one)], loop.lineno, out, _LATER, 2),
@@ -122,20 +110,21 @@ def _makes_optimizer(zones: Zones, statement: ast.stmt) -> bool:
 def inserted(zones: Zones) -> Edits:
     """Insert the calls that a loop needs: gradients set to zero, training mode, and clipping."""
     text = zones.text
-    steps = [one for one, name in zones.calls("loop") if name == "step" and isinstance(one.func, ast.Attribute)]
+    steps = [held for one, name in zones.calls("loop") if name == "step" and (held := object_of(one)) is not None]
     for call in zones.backwards:
         if zones.is_evaluation(call):
             continue
         statement = zones.program.statement(call)
         indent = text.indent(statement)
-        for name in dict.fromkeys(text.of(one.func.value) for one in steps if isinstance(one.func, ast.Attribute)):
+        for name in dict.fromkeys(map(text.of, steps)):
             if "sched" not in name:
                 block = f"{indent}{name}.zero_grad()\n"
                 new = text.moved(None, statement.lineno, block)
                 yield zones.made("gradients add up over the steps", statement.lineno, new, 2.5)
     for call, name in zones.calls("setup", "loop"):
-        if name == "eval" and isinstance(call.func, ast.Attribute) and not call.args:
-            model = text.of(call.func.value)
+        held = object_of(call) if name == "eval" and not call.args else None
+        if held is not None:
+            model = text.of(held)
             for loop in zones.loops[:1]:
                 block = f"{text.indent(loop.body[0])}{model}.train()\n"
                 new = text.moved(None, loop.body[0].lineno, block)

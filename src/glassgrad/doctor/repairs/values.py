@@ -7,11 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from glassgrad.doctor.library import words
-from glassgrad.doctor.reading.program import number
+from glassgrad.doctor.reading.nodes import indices, is_name, is_op, method_of, object_of
+from glassgrad.doctor.reading.program import constant, number
 from glassgrad.doctor.repairs.edits import Edit
 from glassgrad.doctor.repairs.zones import Zones
 
 Edits = Iterator[Edit | None]
+
+
+def _both_ways(pairs: str) -> dict[str, tuple[str, ...]]:
+    """Return for each name of a pair the other one."""
+    named = [pair.split() for pair in pairs.split(";")]
+    return {name: (other,) for one, two in named for name, other in ((one, two), (two, one))}
+
+
 _WRAPS = words(
     "sigmoid softmax log_softmax logsigmoid tanh relu exp log sqrt abs clamp clip dropout detach round normalize "
     "softplus log1p square argmax item data transpose permute t flip sort roll"
@@ -20,35 +29,15 @@ _WITH_AXIS = words(
     "softmax log_softmax sum mean max min argmax argmin cat concat concatenate stack norm cumsum std var normalize "
     "logsumexp prod unsqueeze flatten softmin amax amin"
 )
-_SWAPS = {
-    "softmax": ("log_softmax",),
-    "log_softmax": ("softmax",),
+_SWAPS = _both_ways(
+    "softmax log_softmax; zeros_like ones_like; zeros ones; minimum maximum; min max; argmin argmax; sum mean; "
+    "triu tril; binary_cross_entropy binary_cross_entropy_with_logits; NLLLoss CrossEntropyLoss; "
+    "BCELoss BCEWithLogitsLoss; Softmax LogSoftmax"
+) | {
     "sigmoid": ("relu", "logsigmoid"),
-    "zeros_like": ("ones_like",),
-    "ones_like": ("zeros_like",),
-    "zeros": ("ones",),
-    "ones": ("zeros",),
-    "minimum": ("maximum",),
-    "maximum": ("minimum",),
-    "min": ("max",),
-    "max": ("min",),
-    "argmin": ("argmax",),
-    "argmax": ("argmin",),
-    "sum": ("mean",),
-    "mean": ("sum",),
-    "triu": ("tril",),
-    "tril": ("triu",),
     "cumsum": ("cumprod",),
     "floor": ("round",),
     "nll_loss": ("cross_entropy",),
-    "binary_cross_entropy": ("binary_cross_entropy_with_logits",),
-    "binary_cross_entropy_with_logits": ("binary_cross_entropy",),
-    "NLLLoss": ("CrossEntropyLoss",),
-    "CrossEntropyLoss": ("NLLLoss",),
-    "BCELoss": ("BCEWithLogitsLoss",),
-    "BCEWithLogitsLoss": ("BCELoss",),
-    "Softmax": ("LogSoftmax",),
-    "LogSoftmax": ("Softmax",),
     "Sigmoid": ("ReLU",),
     "Tanh": ("ReLU",),
     "view": ("flatten",),
@@ -76,8 +65,8 @@ def signs(zones: Zones) -> Edits:
     text = zones.text
     last = set()
     for node in zones.backwards:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "backward" and not zones.is_evaluation(node):
-            value = node.func.value
+        value = object_of(node) if method_of(node) == "backward" else None
+        if value is not None and not zones.is_evaluation(node):
             last.add(text.of(value))
             yield zones.edit("the sign of the loss is turned", (value, f"(-{text.of(value)})"), prior=2.2)
     for one, zone in zones.nodes:
@@ -108,9 +97,7 @@ def sums(zones: Zones) -> Edits:
     """Subtract instead of adding, and the other way round."""
     text = zones.text
     for node, zone in zones.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) and zone != "setup":
-            if _is_text(node):
-                continue
+        if is_op(node, ast.Add | ast.Sub) and zone != "setup" and not _is_text(node):
             sign = "-" if isinstance(node.op, ast.Add) else "+"
             means = "a sum should be a difference" if sign == "-" else "a difference should be a sum"
             new = f"({text.of(node.left)} {sign} ({text.of(node.right)}))"
@@ -128,9 +115,8 @@ def operands(zones: Zones) -> Edits:
         if isinstance(node.op, ast.Mult | ast.Div):
             sign, what = ("/", "a factor") if isinstance(node.op, ast.Mult) else ("*", "a divisor")
             yield zones.edit(f"{what}, {right}, is too many", (node, f"({left})"), prior=near)
-            yield zones.edit(
-                f"{right} is on the wrong side of a division", (node, f"({left} {sign} ({right}))"), prior=near
-            )
+            means = f"{right} is on the wrong side of a division"
+            yield zones.edit(means, (node, f"({left} {sign} ({right}))"), prior=near)
             if sign == "/":
                 yield zones.edit(f"a factor, {left}, is too many", (node, f"({right})"), prior=near / 2)
         elif isinstance(node.op, ast.Add | ast.Sub):
@@ -175,7 +161,7 @@ def masks(zones: Zones) -> Edits:
             yield zones.edit("a comparison is turned round", (node, new), prior=2)
     for call, name in zones.calls():
         if name in _MASKED and call.args:
-            mask = call.args[0] if not _is_library(zones, call) or name == "where" else call.args[-2:][0]
+            mask = call.args[0] if not zones.program.names.full(call.func) or name == "where" else call.args[-2:][0]
             yield zones.edit("the mask is turned round", (mask, f"({text.of(mask)} == 0)"), prior=4)
         for one in call.keywords:
             if one.arg in _MASKS and not isinstance(one.value, ast.Constant):
@@ -201,7 +187,7 @@ def places(zones: Zones) -> Edits:
     for node, zone in zones.nodes:
         if not isinstance(node, ast.Subscript) or zone == "setup" or not isinstance(node.ctx, ast.Load):
             continue
-        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+        for part in indices(node):
             for other in _OTHER_PLACES.get(number(part), ()):
                 yield zones.edit("the wrong place is read", (part, str(other)), prior=2)
             if isinstance(part, ast.Slice) and part.step is None and (part.lower is None) != (part.upper is None):
@@ -212,10 +198,9 @@ def shapes(zones: Zones) -> Edits:
     """Remove or add an axis of length one, where broadcasting may make a table of a list."""
     text = zones.text
     for node, zone in zones.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult) and zone != "setup":
-            if isinstance(node.left, ast.Constant) or isinstance(node.right, ast.Constant) or _is_text(node):
-                continue
-            for one in (node.left, node.right):
+        if is_op(node, ast.Add | ast.Sub | ast.Mult) and zone != "setup" and not _is_text(node):
+            sides = [node.left, node.right]
+            for one in sides if not any(isinstance(side, ast.Constant) for side in sides) else ():
                 means = "two shapes broadcast to a table: one of them has an axis of length 1 too many"
                 yield zones.edit(means, (one, f"({text.of(one)}).squeeze(-1)"), prior=1.4)
     for call, name in zones.calls("loop"):
@@ -224,25 +209,23 @@ def shapes(zones: Zones) -> Edits:
             means = "output and targets broadcast to a table"
             yield zones.edit(means, (first, f"({text.of(first)}).squeeze(-1)"), prior=3)
             yield zones.edit(means, (second, f"({text.of(second)}).unsqueeze(-1)"), prior=3)
-            yield zones.edit(
-                "output and targets are exchanged", (first, text.of(second)), (second, text.of(first)), prior=2
-            )
+            yield _exchanged(zones, "output and targets are exchanged", call.args[:2], 2)
+
+
+def _exchanged(zones: Zones, means: str, pair: list[ast.expr], prior: float) -> Edit | None:
+    first, second = pair
+    return zones.edit(means, (first, zones.text.of(second)), (second, zones.text.of(first)), prior=prior)
 
 
 def exchanges(zones: Zones) -> Edits:
     """Exchange two arguments; take a name that was bound in the same way; detach what a loss is given."""
-    text = zones.text
     for call, name in zones.calls("loop", "model"):
         plain = [one for one in call.args if not isinstance(one, ast.Constant | ast.Starred)]
         own = name in zones.program.functions or name in {"where", "kl_div", "lerp", "lerp_", "bmm", "matmul"}
         if own and len(plain) >= 2 and plain[:2] == call.args[:2]:
-            first, second = plain[:2]
-            yield zones.edit(
-                "two arguments are exchanged", (first, text.of(second)), (second, text.of(first)), prior=1.5
-            )
+            yield _exchanged(zones, "two arguments are exchanged", plain[:2], 1.5)
         if name == "where" and len(call.args) == 3:
-            _, first, second = call.args
-            yield zones.edit("the cases are exchanged", (first, text.of(second)), (second, text.of(first)), prior=2.5)
+            yield _exchanged(zones, "the cases are exchanged", call.args[1:], 2.5)
     for node, zone in zones.nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and zone == "loop":
             for other in _siblings(zones, node):
@@ -294,22 +277,15 @@ def numbers(zones: Zones) -> Edits:
 
 def _operand(zones: Zones, call: ast.Call) -> ast.expr | None:
     """Return what a function is applied to, as an argument or before the dot."""
-    if isinstance(call.func, ast.Attribute) and not _is_library(zones, call) and not _is_self(call.func.value):
+    if (
+        isinstance(call.func, ast.Attribute)
+        and not zones.program.names.full(call.func)
+        and not is_name(call.func.value, "self")
+    ):
         return call.func.value
     return call.args[0] if call.args and not isinstance(call.args[0], ast.Starred) else None
 
 
-def _is_library(zones: Zones, call: ast.Call) -> bool:
-    return bool(zones.program.names.full(call.func))
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
-
-
 def _is_text(node: ast.BinOp) -> bool:
     sides = node.left, node.right
-    return any(
-        isinstance(one, ast.JoinedStr | ast.List) or (isinstance(one, ast.Constant) and isinstance(one.value, str))
-        for one in sides
-    )
+    return any(isinstance(one, ast.JoinedStr | ast.List) or isinstance(constant(one), str) for one in sides)

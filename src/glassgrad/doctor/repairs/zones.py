@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import callee_of, ident, method_of, object_of, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Loop, Program
 from glassgrad.doctor.repairs.edits import Edit, Text
 
@@ -51,11 +52,8 @@ class Zones:
                 function = self.program.function(node)
                 if function is not None and function not in seen:
                     seen.add(function)
-                    waiting += self._calls_to(function)
+                    waiting += self.program.uses(function)
         return found
-
-    def _calls_to(self, function: Function) -> list[ast.Call]:
-        return [*self.program.calls_of(function.name), *self.program.calls_of(f".{function.name}")]
 
     @cached_property
     def _reached(self) -> set[ast.AST]:
@@ -64,7 +62,7 @@ class Zones:
         waiting: list[ast.AST] = [*self.loops, *filter(None, map(self.program.function, self.backwards))]
         while waiting:
             node = waiting.pop()
-            for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
+            for call in within(node, ast.Call):
                 new = [one for one in self._called(call) if one not in found]
                 found.update(new)
                 waiting += new
@@ -90,13 +88,10 @@ class Zones:
         last_backward = max((one.lineno for one in self.backwards), default=0)
         for node in self.program.nodes:
             if isinstance(node, FUNCTIONS):
-                calls = {getattr(one.func, "attr", "") for one in ast.walk(node) if isinstance(one, ast.Call)}
-                quiet = any(_name(one) in _QUIET for one in node.decorator_list)
-                if (
-                    "backward" not in calls
-                    and not _updates(node)
-                    and ("eval" in calls or quiet or node.name.startswith(("eval", "valid", "test")))
-                ):
+                calls = {method_of(one) for one in ast.walk(node)}
+                quiet = "eval" in calls or any(_name(one) in _QUIET for one in node.decorator_list)
+                resting = quiet or node.name.startswith(("eval", "valid", "test"))
+                if resting and "backward" not in calls and not _updates(node):
                     found.add(node)
             elif isinstance(node, ast.With) and _name(node.items[0].context_expr) in _QUIET:
                 found.update([node] if node.lineno > last_backward and not _updates(node) else [])
@@ -108,7 +103,7 @@ class Zones:
             return True
         statement = self.program.statement(node)
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            calls = [_name(one) for one in ast.walk(statement) if isinstance(one, ast.Call)]
+            calls = [_name(one) for one in within(statement, ast.Call)]
             return calls[0] in _TOLD or "item" in calls
         return False
 
@@ -118,7 +113,7 @@ class Zones:
         found: set[ast.AST] = set()
         waiting = [one for one in self.program.nodes if isinstance(one, ast.stmt) and self._shows(one)]
         while waiting:
-            for call in (one for one in ast.walk(waiting.pop()) if isinstance(one, ast.Call)):
+            for call in within(waiting.pop(), ast.Call):
                 new = [one for one in self._called(call) if one not in found and not self._trains(one)]
                 found.update(new)
                 waiting += new
@@ -146,13 +141,13 @@ class Zones:
             for function in self.program.functions.values()
             if self.program.owner(function) is None
             and not self._trains(function)
-            and any(isinstance(one, ast.Call) and _name(one) in _DRAWS for one in ast.walk(function))
+            and any(callee_of(one) in _DRAWS for one in ast.walk(function))
         }
 
     def is_drawn(self, node: ast.AST) -> bool:
         """Tell whether a node stands in a call that draws random numbers."""
         around = (one for one in (node, *self.program.outward(node)) if isinstance(one, ast.expr))
-        return any(isinstance(one, ast.Call) and _name(one) in _DRAWS for one in around)
+        return any(callee_of(one) in _DRAWS for one in around)
 
     def zone(self, node: ast.AST) -> str:
         """Return "model", "loop" or "setup" for a part that may be changed; empty for any other."""
@@ -180,13 +175,10 @@ class Zones:
             return False  # a function that the loop calls for what it changes
         if isinstance(statement, ast.Assign) and statement not in self._of_loss:
             names = all(isinstance(one, ast.Name) for one in statement.targets)
-            made = any(isinstance(one, ast.Call) and _name(one) in _WORK for one in ast.walk(statement))
+            made = any(callee_of(one) in _WORK for one in ast.walk(statement))
             return names and not made and not self._is_setup(statement)
-        return (
-            isinstance(statement, ast.AugAssign)
-            and isinstance(statement.target, ast.Name)
-            and statement not in self._of_loss
-        )
+        plain = isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name)
+        return plain and statement not in self._of_loss
 
     def _is_setup(self, statement: ast.stmt) -> bool:
         """Tell whether a statement outside of loops makes or changes a model, an optimizer or the like."""
@@ -210,7 +202,7 @@ class Zones:
     def _of_loss(self) -> set[ast.AST]:
         """The statements, and functions of the script, that the loss comes from, without the model."""
         found: set[ast.AST] = set()
-        waiting: list[ast.AST] = [one.func.value for one in self.backwards if isinstance(one.func, ast.Attribute)]
+        waiting: list[ast.AST] = [held for one in self.backwards if (held := object_of(one)) is not None]
         while waiting and len(found) < _MOST:
             for node in ast.walk(waiting.pop()):
                 new = [one for one in self._makers(node) if one not in found]
@@ -273,17 +265,13 @@ class Zones:
 
 def _name(node: ast.AST) -> str:
     """Return the last name of a call's function, or of a name."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+    return callee_of(node) or ident(node)
 
 
 def _updates(node: ast.AST) -> bool:
     """Tell whether a block changes tensors in place, as a step of an optimizer or of an average does."""
-    return any(
-        isinstance(one, ast.Attribute) and (one.attr in {"grad", "data"} or one.attr.rstrip("_") + "_" == one.attr)
-        for one in ast.walk(node)
-    )
+    names = {one.attr for one in within(node, ast.Attribute)}
+    return any(name in {"grad", "data"} or name.rstrip("_") + "_" == name for name in names)
 
 
 def _is_super(call: ast.Call) -> bool:

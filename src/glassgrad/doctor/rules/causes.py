@@ -6,29 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.reading.names import titles
 from glassgrad.doctor.rules.rule import SEVERITIES
 
-_LOSS = (
-    "loss does not fall",
-    "loss rises",
-    "loss spikes",
-    "first loss far off",
-    "learns less than a probe",
-    "examples not learnt",
-    "underfitting",
-    "overfitting",
-    "validation far worse than training",
+_LOSS = titles(
+    "loss does not fall; loss rises; loss spikes; first loss far off; learns less than a probe; examples not learnt; "
+    "underfitting; overfitting; validation far worse than training"
 )
 _NOTHING = ("no gradient", "dead units", "vanishing gradient", "saturated", "never updated", "output without input")
-_WILD = (
-    "exploding gradient",
-    "gradients zigzag",
-    "rate above the curvature",
-    "rate unfit for the weights",
-    "always clipped",
-    "saturated",
-    "dead units",
-    "gradients mostly noise",
+_WILD = titles(
+    "exploding gradient; gradients zigzag; rate above the curvature; rate unfit for the weights; always clipped; "
+    "saturated; dead units; gradients mostly noise"
 )
 _ALL = (*_LOSS, *_NOTHING, *_WILD, "loss not finite")
 

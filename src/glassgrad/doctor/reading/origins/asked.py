@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -39,6 +40,11 @@ class Asked:
     def program(self) -> Program:
         """The script."""
         return self.places.program
+
+    def calls(self) -> Iterator[ast.Call]:
+        """Yield the calls that begin at these lines."""
+        nodes = (node for line in self.lines for node in self.places.nodes(line))
+        yield from (node for node in nodes if isinstance(node, ast.Call))
 
     def targets(self) -> Chain:
         """Return the way of the targets of the losses at these lines."""

@@ -9,10 +9,10 @@ from typing import TypeGuard
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op
+from glassgrad.doctor.reading.nodes import is_op, method_of, names_in, set_by, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given, place_of
-from glassgrad.doctor.reading.values import layer
+from glassgrad.doctor.reading.values import layer, library_layer
 
 _MASKS = named("mask src_mask attn_mask tgt_mask is_causal causal")
 _ATTENTION = {
@@ -57,12 +57,11 @@ def batch_first(asked: Asked) -> Iterator[Origin]:
     """Yield the layers that take the first axis for the examples, behind an op that has put another one there."""
     program = asked.program
     for call in program.calls:
-        held = layer(program, call.func)
-        entering = call.args[0] if call.args else None
-        if held is None or held.owner is not None or entering is None or held.name not in {*_ATTENTION, *_RECURRENT}:
+        held = library_layer(program, call.func) if call.args else None
+        if held is None or held.name not in {*_ATTENTION, *_RECURRENT}:
             continue
         first = constant(argument(held.call, "batch_first")) is True
-        if first and _turned(program, entering):
+        if first and _turned(program, call.args[0]):
             yield Origin(f"{held.name} takes the first axis for the examples and is made", held.call.lineno)
 
 
@@ -70,9 +69,8 @@ def along_batch(asked: Asked) -> Iterator[Origin]:
     """Yield where a value mixes examples: layers behind an exchange of axes, positions counted along the examples."""
     yield from batch_first(asked)
     program = asked.program
-    for owner in program.modules():
-        forward = owner.methods.get("forward")
-        for node in ast.walk(forward) if forward is not None else ():
+    for _, forward in program.forwards():
+        for node in ast.walk(forward):
             length = _positions(program, node)
             if length is not None and isinstance(node, ast.expr) and _counts_examples(program, length):
                 yield Origin("positions count the first axis", node.lineno)
@@ -86,19 +84,17 @@ def _positions(program: Program, node: ast.AST) -> ast.expr | None:
             outer = program.parents.get(outer)
         if _embeds(program, outer):
             return node.args[0] if len(node.args) == 1 else argument(node, "", 1)
-        names = [one.id for one in getattr(outer, "targets", ()) if isinstance(one, ast.Name)]
-        inside = [one for one in ast.walk(program.function(node) or node) if isinstance(one, ast.Call)]
-        calls = [one for one in inside if _embeds(program, one)]
-        given = {it.id for one in calls for part in one.args for it in ast.walk(part) if isinstance(it, ast.Name)}
-        return node.args[0] if len(node.args) == 1 and given & set(names) else None
+        calls = [one for one in within(program.function(node) or node, ast.Call) if _embeds(program, one)]
+        given = names_in(*(part for one in calls for part in one.args))
+        return node.args[0] if len(node.args) == 1 and given & set_by(outer) else None
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and isinstance(node.slice, ast.Slice):
         return node.slice.upper if is_op(outer, ast.Add) else None
     return None
 
 
 def _embeds(program: Program, node: ast.AST | None) -> TypeGuard[ast.Call]:
-    held = layer(program, node.func) if isinstance(node, ast.Call) else None
-    return held is not None and held.owner is None and held.name == "Embedding" and held.call is not node
+    held = library_layer(program, node.func) if isinstance(node, ast.Call) else None
+    return held is not None and held.name == "Embedding" and held.call is not node
 
 
 def _counts_examples(program: Program, length: ast.expr) -> bool:
@@ -115,16 +111,12 @@ def _counts_examples(program: Program, length: ast.expr) -> bool:
     own = [one.value for one in program.bindings(function, found["name"]) if one.line < length.lineno]
     calls = [call for call, _ in flow(program).callers(function)]
     given = [argument(call, found["name"], place_of(function, found["name"]) - 1) for call in calls]
-    return not any(one is None or _turned(program, one) for one in own) and not any(
-        one is not None and _turned(program, one) for one in given
-    )
+    return None not in own and not any(_turned(program, one) for one in (*own, *given))
 
 
-def _turned(program: Program, node: ast.expr) -> bool:
+def _turned(program: Program, node: ast.expr | None) -> bool:
     """Tell whether the last op behind a value has exchanged its first axis with another one."""
     value = program.value_of(node) if isinstance(node, ast.Name) else node
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
-        return False
-    axes = [constant(one) for one in value.args]
-    name = value.func.attr
+    axes = [constant(one) for one in value.args] if isinstance(value, ast.Call) else []
+    name = method_of(value)
     return (name == "permute" and axes[:1] not in ([0], [])) or (name in {"transpose", "swapaxes"} and 0 in axes)

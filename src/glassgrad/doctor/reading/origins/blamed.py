@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import re
 
+from glassgrad.doctor.reading.names import titles
 from glassgrad.doctor.reading.origins import attending, data, kept, parts
 from glassgrad.doctor.reading.origins.asked import MOST, Asked, Origin, Role
 
-_OF_TARGETS = (
-    "labels alike",
-    "targets out of range",
-    "targets unnormalised",
-    "output cannot reach the targets",
-    "classes as numbers",
-    "targets of 0 instead of -1",
-    "same targets in each step",
-    "labels begin at 1",
-    "classes that never come",
-    "targets of cross entropy do not add up",
-    "NaN in the targets",
+_OF_TARGETS = titles(
+    "labels alike; targets out of range; targets unnormalised; output cannot reach the targets; classes as numbers; "
+    "targets of 0 instead of -1; same targets in each step; labels begin at 1; classes that never come; "
+    "targets of cross entropy do not add up; NaN in the targets"
 )
 _OF_INPUTS = "inputs unnormalised", "inputs constant", "NaN in the data"
-_OF_SCHEDULES = (
-    "rate decays to nothing",
-    "rate is 0 at first",
-    "schedule stepped for each batch",
-    "warm-up begins again",
-    "schedule goes round",
+_OF_SCHEDULES = titles(
+    "rate decays to nothing; rate is 0 at first; schedule stepped for each batch; warm-up begins again; "
+    "schedule goes round"
 )
-_OF_SETTINGS = (
-    "learning rate out of the usual",
-    "rate unfit for the weights",
-    "rate above the curvature",
-    "weight decay out of the usual",
-    "dropout out of the usual",
+_OF_SETTINGS = titles(
+    "learning rate out of the usual; rate unfit for the weights; rate above the curvature; "
+    "weight decay out of the usual; dropout out of the usual"
 )
 ROLES: dict[str, Role] = {
     **dict.fromkeys(_OF_TARGETS, data.targets),

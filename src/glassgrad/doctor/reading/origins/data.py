@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from glassgrad.doctor.reading.chains import REORDERING, Chain
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.nodes import indices, is_name
+from glassgrad.doctor.reading.nodes import indices, mentions, method_of, object_of
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, made
 from glassgrad.doctor.reading.program import LOOPS, Program
 
 _TRANSFORMS = frozenset({"__call__", "__getitem__", "forward"})
+_SORTS = frozenset({"argsort", "sort", "sorted", "lexsort", "sort_values"})
 _SCALED = frozenset({"held-out inputs of another scale"})
 
 
@@ -27,13 +28,10 @@ def inputs(asked: Asked) -> Iterator[Origin]:
 
 def both(asked: Asked) -> Iterator[Origin]:
     """Yield where the inputs are made, and where the targets."""
-    one, other = ([*made(f"the {what} are made", way)] for what, way in _pairs(asked))
+    one = list(made("the inputs are made", asked.inputs()))
+    other = list(made("the targets are made", asked.targets()))
     if len(one) == 1:
         yield from (*one, *other[: len(other) == 1])
-
-
-def _pairs(asked: Asked) -> tuple[tuple[str, Chain], tuple[str, Chain]]:
-    return ("inputs", asked.inputs()), ("targets", asked.targets())
 
 
 def apart(asked: Asked) -> Iterator[Origin]:
@@ -86,15 +84,13 @@ def shifts(asked: Asked) -> Iterator[Origin]:
 
 
 def _is_shift(node: ast.expr) -> bool:
-    if not isinstance(node, ast.Subscript):
-        return False
-    parts = indices(node)
+    parts = indices(node) if isinstance(node, ast.Subscript) else []
     return any(isinstance(one, ast.Slice) and one.lower is not None for one in parts)
 
 
 def reordered(asked: Asked) -> Iterator[Origin]:
     """Yield the lines that put either inputs or targets, and not both, into another order."""
-    (_, one), (_, other) = _pairs(asked)
+    one, other = asked.inputs(), asked.targets()
     for what, mine, theirs in (("inputs", one, other), ("targets", other, one)):
         for value in mine.values:
             if value.node.lineno not in theirs.lines and _reorders(asked.program, value.node):
@@ -104,9 +100,7 @@ def reordered(asked: Asked) -> Iterator[Origin]:
 def _reorders(program: Program, node: ast.expr) -> bool:
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and node.slice.step is not None:
         return isinstance(node.slice.step, ast.UnaryOp)  # x[::-1]
-    inside = [node.slice] if isinstance(node, ast.Subscript) else [node] if isinstance(node, ast.Call) else []
-    calls = [one.node for part in inside for one in flow(program).ends(part) if isinstance(one.node, ast.Call)]
-    return any(program.called(one) in REORDERING for one in calls)
+    return isinstance(node, ast.Subscript | ast.Call) and _calls(program, node, REORDERING)
 
 
 def changed(asked: Asked) -> Iterator[Origin]:
@@ -126,31 +120,28 @@ def changed(asked: Asked) -> Iterator[Origin]:
 def _renewed(program: Program, node: ast.Assign | ast.AugAssign | ast.Call) -> ast.Name | None:
     """Return the variable that a statement computes from itself, or that it writes into."""
     if isinstance(node, ast.Call):
-        method = node.func
-        writes = isinstance(method, ast.Attribute) and method.attr.endswith("_")
-        name = method.value if isinstance(method, ast.Attribute) and writes else None
+        name = object_of(node) if method_of(node).endswith("_") else None
         return name if isinstance(name, ast.Name) else None
-    name = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
-    name = name.value if isinstance(name, ast.Subscript) else name
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    name = target.value if isinstance(target, ast.Subscript) else target
     if not isinstance(name, ast.Name) or isinstance(node, ast.AugAssign):
         return name if isinstance(name, ast.Name) else None
     bound = program.bindings(program.scope(name), name.id)
     fresh = any(isinstance(one.statement, ast.For) for one in bound)  # another tensor in each round
-    read = any(is_name(one, name.id) for one in ast.walk(node.value))
-    return name if read and not fresh else None
+    return name if mentions(node.value, name.id) and not fresh else None
 
 
 def loaders(asked: Asked) -> Iterator[Origin]:
     """Yield where the loader of the training is made, and what sorts its examples."""
     for value in (*asked.inputs().values, *asked.targets().values):
         node = value.node
-        if isinstance(node, ast.Call) and asked.program.called(node) == "DataLoader":
+        if asked.program.called(node) == "DataLoader":
             yield Origin("the loader is made", node.lineno)
-        elif isinstance(node, ast.Subscript | ast.Call) and _sorts(asked.program, node):
+        elif isinstance(node, ast.Subscript | ast.Call) and _calls(asked.program, node, _SORTS):
             yield Origin("the examples are sorted", node.lineno)
 
 
-def _sorts(program: Program, node: ast.Subscript | ast.Call) -> bool:
+def _calls(program: Program, node: ast.Subscript | ast.Call, names: Collection[str]) -> bool:
+    """Tell whether a call, or the index of a part, comes from a call of a function with one of these names."""
     part = node.slice if isinstance(node, ast.Subscript) else node
-    calls = [one.node for one in flow(program).ends(part) if isinstance(one.node, ast.Call)]
-    return any(program.called(one) in {"argsort", "sort", "sorted", "lexsort", "sort_values"} for one in calls)
+    return any(program.called(one) in names for one in flow(program).origins(part))

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.nodes import is_name, method_of, of_self, only_target
+from glassgrad.doctor.reading.nodes import ident, method_of, of_self, only_target, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
 from glassgrad.doctor.reading.rule import Node
@@ -26,14 +26,11 @@ def copies(asked: Asked) -> Iterator[Origin]:
             yield Origin("it is changed", change.lineno)
             return
     for owner, name, change in _of_objects(program):
-        given = _given(program, owner, name)
+        given = _given(owner, name)
         if given is not None:
             yield Origin(f"self.{name} itself is given back", given.lineno)
-            stored = _stored(program, owner, given)
-            if stored is not None:
-                yield Origin("it is kept", stored.lineno)
-            else:
-                yield Origin("it is changed", change.lineno)
+            stored = _stored(program, owner)
+            yield Origin("it is changed", change.lineno) if stored is None else Origin("it is kept", stored.lineno)
             return
 
 
@@ -41,7 +38,7 @@ def _changes(program: Program) -> Iterator[tuple[ast.expr, Node]]:
     """Yield the variables and attributes that a statement changes in place, with the statement."""
     for node in (one for one in program.nodes if isinstance(one, ast.expr | ast.stmt)):
         for target in _written(node):
-            if isinstance(target, ast.Name) or _of_self(target):
+            if isinstance(target, ast.Name) or of_self(target):
                 yield target, node
 
 
@@ -57,16 +54,12 @@ def _written(node: Node) -> Iterator[ast.expr]:
         yield from (one.value for one in node.keywords if one.arg == "out")
 
 
-def _of_self(node: ast.expr) -> bool:
-    return of_self(node)
-
-
 def _kept(program: Program, name: ast.expr, change: Node) -> ast.Call | None:
     """Return the call that puts a changed variable itself into a list or a memory."""
     text, owner = ast.unparse(name), program.owner(change)
     for call in program.calls:
         function = method_of(call)
-        mine = program.owner(call) is owner if _of_self(name) else program.scope(call) is program.scope(change)
+        mine = program.owner(call) is owner if of_self(name) else program.scope(call) is program.scope(change)
         keeps = mine and _KEEPING.match(function) and text != ast.unparse(call.func).rpartition(".")[0]
         itself = keeps and any(ast.unparse(one) == text for one in _parts(call))
         if itself and not _anew(program, name, call):
@@ -83,15 +76,17 @@ def _parts(call: ast.Call) -> Iterator[ast.expr]:
 
 def _anew(program: Program, name: ast.expr, call: ast.Call) -> bool:
     """Tell whether a loop around a call, or a method beside `__init__`, makes the array anew."""
-    text = ast.unparse(name)
-    if _of_self(name):
-        owner = program.owner(call)
-        bound = program.attribute(owner, text.removeprefix("self."))
-        made = [program.function(one.statement) for one in bound]
-        return any(one is not None and one.name != "__init__" for one in made)
+    if of_self(name):
+        return _made_later(program, program.owner(call), name.attr)
     loops = program.loops(call)
-    bound = program.bindings(program.scope(call), text)
+    bound = program.bindings(program.scope(call), ast.unparse(name))
     return not loops or any(set(program.loops(one.statement)) & set(loops[:1]) for one in bound)
+
+
+def _made_later(program: Program, owner: Class | None, name: str) -> bool:
+    """Tell whether a method beside `__init__` makes an attribute of a class."""
+    makers = [program.function(one.statement) for one in program.attribute(owner, name)]
+    return any(one is not None and one.name != "__init__" for one in makers)
 
 
 # --- objects that give their own arrays ---
@@ -100,41 +95,32 @@ def _anew(program: Program, name: ast.expr, call: ast.Call) -> bool:
 def _of_objects(program: Program) -> Iterator[tuple[Class, str, Node]]:
     """Yield the attributes that the methods of a class change in place, and only `__init__` makes."""
     for owner in program.classes.values():
-        for method in owner.methods.values():
+        for method in (one for one in owner.methods.values() if one.name != "__init__"):
             for node in (one for one in ast.walk(method) if isinstance(one, ast.expr | ast.stmt)):
                 for target in _written(node):
-                    if _of_self(target) and isinstance(target, ast.Attribute) and method.name != "__init__":
-                        made = [program.function(one.statement) for one in program.attribute(owner, target.attr)]
-                        if all(one is None or one.name == "__init__" for one in made):
-                            yield owner, target.attr, node
+                    if of_self(target) and not _made_later(program, owner, target.attr):
+                        yield owner, target.attr, node
 
 
-def _given(program: Program, owner: Class, name: str) -> ast.expr | None:
+def _given(owner: Class, name: str) -> ast.expr | None:
     """Return the expression `self.name` that the last method of a class gives back as it is."""
-    found: list[ast.expr] = []
-    for node in ast.walk(owner.node):
-        if isinstance(node, ast.Return) and node.value is not None:
-            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            found += [one for one in parts if ast.unparse(one) == f"self.{name}"]
+    results = [one.value for one in within(owner.node, ast.Return) if one.value is not None]
+    parts = [part for one in results for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
+    found = [one for one in parts if ast.unparse(one) == f"self.{name}"]
     return max(found, key=lambda one: one.lineno) if found else None
 
 
-def _stored(program: Program, owner: Class, given: ast.expr) -> ast.Call | None:
+def _stored(program: Program, owner: Class) -> ast.Call | None:
     """Return the call outside of a class that keeps, without a copy, what a method of it gives."""
-    methods = {one.name for one in owner.methods.values()}
-    results = [node for node in program.nodes if isinstance(node, ast.Assign) and _calls(node.value, methods)]
-    parts = [one for node in results for target in node.targets for one in ast.walk(target)]
-    names = {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    results = [node for node in program.every(ast.Assign) if method_of(node.value) in owner.methods]
+    parts = [one for node in results for target in node.targets for one in within(target, ast.Name)]
+    names = {one.id for one in parts if isinstance(one.ctx, ast.Store)}
     for call in program.calls:
-        held = [one.id for one in _parts(call) if isinstance(one, ast.Name)]
-        keeps = _KEEPING.match(method_of(call)) and names & set(held)
+        held = {one.id for one in _parts(call) if isinstance(one, ast.Name)}
+        keeps = _KEEPING.match(method_of(call)) and names & held
         if keeps and program.owner(call) is not owner and not _COPYING.search(ast.unparse(call)):
             return call
     return None
-
-
-def _calls(node: ast.expr, methods: set[str]) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods
 
 
 # --- results that nothing takes ---
@@ -143,14 +129,13 @@ def _calls(node: ast.expr, methods: set[str]) -> bool:
 def dropped(asked: Asked) -> Iterator[Origin]:
     """Yield the lines of a `forward` whose result of a layer nothing reads, or only what stands under a condition."""
     parts = {part for name in re.findall(r"[\w.]+\.\w+", asked.finding.what) for part in name.split(".")[:-1]}
-    for owner in asked.program.modules():
-        forward = owner.methods.get("forward")
-        for node in ast.walk(forward) if forward is not None else ():
+    for _, forward in asked.program.forwards():
+        for node in within(forward, ast.Assign):
             name = only_target(node)
-            if forward is None or not isinstance(name, ast.Name) or not isinstance(node, ast.Assign):
+            if not isinstance(name, ast.Name):
                 continue
-            made = [one for one in ast.walk(node.value) if isinstance(one, ast.Call) and _of_self(_layer(one.func))]
-            layers = [ast.unparse(one.func) for one in made if getattr(_layer(one.func), "attr", "") in parts]
+            made = [one.func for one in within(node.value, ast.Call) if of_self(_layer(one.func))]
+            layers = [ast.unparse(one) for one in made if ident(_layer(one)) in parts]
             if layers and not _is_read(asked.program, forward, node, name.id):
                 yield Origin(f"what {layers[0]} gives is not used", node.lineno)
 
@@ -161,11 +146,8 @@ def _layer(function: ast.expr) -> ast.expr:
 
 def _is_read(program: Program, forward: Function, made: ast.Assign, name: str) -> bool:
     """Tell whether a method always reads a variable that a statement sets."""
-    for node in ast.walk(forward):
-        read = is_name(node, name) and isinstance(node.ctx, ast.Load)
-        if read and not _is_conditional(program, node, made):
-            return True
-    return False
+    reads = [one for one in within(forward, ast.Name) if one.id == name and isinstance(one.ctx, ast.Load)]
+    return any(not _is_conditional(program, one, made) for one in reads)
 
 
 def _is_conditional(program: Program, node: ast.AST, made: ast.AST) -> bool:
@@ -178,6 +160,3 @@ def _is_conditional(program: Program, node: ast.AST, made: ast.AST) -> bool:
             return True
         inner = outer
     return False
-
-
-__all__ = ["copies", "dropped"]

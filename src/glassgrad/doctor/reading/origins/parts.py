@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import is_name, within
+from glassgrad.doctor.reading.nodes import is_name, method_of, object_of, root_of, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, made
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.values import LOSSES, end_of_layer, layer
@@ -58,15 +58,13 @@ def sigmoids(asked: Asked) -> Iterator[Origin]:
 def linear(asked: Asked) -> Iterator[Origin]:
     """Yield the lines that make the linear layers of the model that a finding names where it is called."""
     program = asked.program
-    for line in asked.lines:
-        for node in asked.places.nodes(line):
-            held = layer(program, node.func) if isinstance(node, ast.Call) else None
-            if held is None or held.call not in program.parents:
-                continue
-            around = program.function(held.call) or held.call
-            calls = within(around, ast.Call)
-            for one in sorted({one.lineno for one in calls if program.called(one) in _LINEAR}):
-                yield Origin("the layers are made", one)
+    for node in asked.calls():
+        held = layer(program, node.func)
+        if held is None or held.call not in program.parents:
+            continue
+        calls = within(program.function(held.call) or held.call, ast.Call)
+        for one in sorted({one.lineno for one in calls if program.called(one) in _LINEAR}):
+            yield Origin("the layers are made", one)
 
 
 def predictions(asked: Asked) -> Iterator[Origin]:
@@ -78,12 +76,11 @@ def setting(asked: Asked) -> Iterator[Origin]:
     """Yield the line that sets the option of the optimizer or the layer that a finding is about."""
     title = asked.finding.rule
     name, place = next(given for words, given in _SETTINGS.items() if title.startswith(words))
-    for line in asked.lines:
-        for node in asked.places.nodes(line):
-            given = argument(node, name, place) if isinstance(node, ast.Call) and _takes(asked, node, name) else None
-            if given is not None and (found := _set_at(asked, given)):
-                yield Origin(f"{name} is set", found)
-                return
+    for node in asked.calls():
+        given = argument(node, name, place) if _takes(asked, node, name) else None
+        if given is not None and (found := _set_at(asked, given)):
+            yield Origin(f"{name} is set", found)
+            return
 
 
 def _takes(asked: Asked, call: ast.Call, name: str) -> bool:
@@ -94,18 +91,13 @@ def _takes(asked: Asked, call: ast.Call, name: str) -> bool:
 
 def _set_at(asked: Asked, given: ast.expr) -> int:
     """Return the line of the number that an option gets: a constant, a field of a class, or an argument's default."""
-    one = flow(asked.program).end(asked.places.value(given, "built"))
-    if one is None or isinstance(one.node, ast.Constant):
-        return one.node.lineno if one is not None else 0
-    if not isinstance(one.node, ast.Attribute):
-        return 0
-    name, found = one.node.attr, []
-    for node in asked.program.nodes:
-        if isinstance(node, ast.AnnAssign) and is_name(node.target, name):
-            found.append(node.lineno)
-        elif isinstance(node, ast.Call) and asked.program.called(node) == "add_argument":
-            flags = [str(constant(one)).lstrip("-").replace("-", "_") for one in node.args]
-            found += [node.lineno] if name in flags else []
+    one = flow(asked.program).origin(asked.places.value(given, "built"))
+    if not isinstance(one, ast.Attribute):
+        return one.lineno if isinstance(one, ast.Constant) else 0
+    fields = [node for node in asked.program.every(ast.AnnAssign) if is_name(node.target, one.attr)]
+    options = [node for node in asked.program.calls if asked.program.called(node) == "add_argument"]
+    flagged = [node for node in options if one.attr in {_flag(constant(it)) for it in node.args}]
+    found = [*(node.lineno for node in fields), *(node.lineno for node in flagged)]
     return found[0] if len(found) == 1 else 0
 
 
@@ -161,14 +153,14 @@ def _behind(program: Program, node: ast.expr) -> Iterable[ast.Call]:
     return dict.fromkeys(found)
 
 
+def _flag(text: object) -> str:
+    """Return the name of the value that an option such as "--batch-size" sets."""
+    return str(text).lstrip("-").replace("-", "_")
+
+
 def _writes(call: ast.Call, name: str) -> bool:
     """Tell whether a call writes into a variable or a view of it, such as `x.diagonal().fill_(0)`."""
-    node: ast.expr = call.func
-    if not isinstance(node, ast.Attribute) or not node.attr.endswith("_"):
-        return False
-    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return is_name(node, name)
+    return method_of(call).endswith("_") and is_name(root_of(call), name)
 
 
 # --- the loop ---
@@ -178,12 +170,9 @@ def guards(asked: Asked) -> Iterator[Origin]:
     """Yield the condition that keeps the optimizer from its step, and the step."""
     program = asked.program
     for call in program.calls_of(".step"):
-        if program.names.full(call.func) or not re.search(
-            r"opt|adam|sgd|solver", ast.unparse(call.func), re.IGNORECASE
-        ):
-            continue
+        optimizes = re.search(r"opt|adam|sgd|solver", ast.unparse(call.func), re.IGNORECASE)
         around = program.nearest(call, ast.If)
-        if around is not None:
+        if around is not None and optimizes and not program.names.full(call.func):
             yield Origin("the condition never holds", around.test.lineno)
             yield Origin("for the step", call.lineno)
 
@@ -197,23 +186,21 @@ def optimizer(asked: Asked) -> Iterator[Origin]:
 
 def schedule(asked: Asked) -> Iterator[Origin]:
     """Yield where the schedule is made that takes its step at a line of the finding."""
-    for line in asked.lines:
-        for node in asked.places.nodes(line):
-            method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-            for one in flow(asked.program).ends(method.value) if method is not None and method.attr == "step" else ():
-                if isinstance(one.node, ast.Call) and "lr_scheduler" in asked.program.names.full(one.node.func):
-                    yield Origin("the schedule is made", one.node.lineno, certain=False)
+    for node in asked.calls():
+        held = object_of(node) if method_of(node) == "step" else None
+        for one in flow(asked.program).origins(held) if held is not None else ():
+            if isinstance(one, ast.Call) and "lr_scheduler" in asked.program.names.full(one.func):
+                yield Origin("the schedule is made", one.lineno, certain=False)
 
 
 def cut(asked: Asked) -> Iterator[Origin]:
     """Yield the place that cuts a loss off its history."""
-    for line in asked.lines:
-        for node in asked.places.nodes(line):
-            method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-            if method is not None and method.attr == "backward":
-                loss = asked.places.value(method.value, "backward")
-                for _, place in reach(asked.program, loss).cut:
-                    yield Origin("the history ends", place.lineno)
-                for one in flow(asked.program).ends(loss):
-                    if isinstance(one.node, ast.Call) and asked.program.called(one.node) in _ANEW:
-                        yield Origin("the history ends", one.node.lineno)
+    for node in asked.calls():
+        held = object_of(node) if method_of(node) == "backward" else None
+        if held is not None:
+            loss = asked.places.value(held, "backward")
+            for _, place in reach(asked.program, loss).cut:
+                yield Origin("the history ends", place.lineno)
+            for one in flow(asked.program).origins(loss):
+                if asked.program.called(one) in _ANEW:
+                    yield Origin("the history ends", one.lineno)

@@ -10,9 +10,10 @@ import numpy as np
 from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.library import Array, Module, Optimizer
+from glassgrad.doctor.library import Module, Optimizer
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
+from glassgrad.doctor.nans.state import copied
 from glassgrad.doctor.observers.events import Listener
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.reports.nonfinite import has_bad
@@ -91,10 +92,10 @@ class Again(Replay, Listener):
         self._before = {}
         for group in optimizer.param_groups:
             for at, tensor in enumerate(group["params"]):
-                state = {name: _copy(part) for name, part in optimizer.state.get(tensor, {}).items()}
-                gradient = {} if tensor._grad is None else {"gradient": _copy(tensor._grad)}
+                state = {name: copied(part) for name, part in optimizer.state.get(tensor, {}).items()}
+                gradient = {} if tensor._grad is None else {"gradient": copied(tensor._grad)}
                 name = self.names.get(id(tensor), f"parameter {at}")
-                self._before[name] = {"the parameter": _copy(tensor), **gradient, **state}
+                self._before[name] = {"the parameter": copied(tensor), **gradient, **state}
                 self.tensors.setdefault(name, tensor)
 
     def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
@@ -111,7 +112,3 @@ def _tensors(model: Module) -> Iterator[tuple[str, Any]]:
     yield from model.named_parameters()
     if hasattr(model, "named_buffers"):
         yield from model.named_buffers()
-
-
-def _copy(value: object) -> Array:
-    return np.array(value.array if isinstance(value, Tensor) else value)

@@ -57,7 +57,7 @@ class Copies:
         groups = [group for optimizer in optimizers for group in optimizer.param_groups]
         self.values = {id(parameter): np.array(parameter.array) for parameter in parameters}
         self.states = {
-            id(tensor): {name: _copied(part) for name, part in entry.items()}
+            id(tensor): {name: copied(part) for name, part in entry.items()}
             for _, known in states
             for tensor, entry in known.items()
         }
@@ -78,5 +78,6 @@ class Copies:
         self._rest.restore()
 
 
-def _copied(part: object) -> Array:
+def copied(part: object) -> Array:
+    """Return a copy of the numbers of a tensor or an array."""
     return np.array(part.array if isinstance(part, Tensor) else part)

@@ -55,12 +55,9 @@ def _too_steep(found: Any) -> Iterator[Seen]:
         if kind != "SGD" or options.get("momentum") or not found.curvature > 0:
             continue
         if rate * found.curvature > STEEP:
-            yield Seen(
-                f"the rate is {rate:g} and the curvature along the gradient {found.curvature:.3g}: a step goes uphill",
-                found.setup.built,
-                rate * found.curvature,
-                remedy=f"optimizer.param_groups[0]['lr'] = {2 / found.curvature:.2g}",
-            )
+            what = f"the rate is {rate:g} and the curvature along the gradient {found.curvature:.3g}"
+            remedy = f"optimizer.param_groups[0]['lr'] = {2 / found.curvature:.2g}"
+            yield Seen(f"{what}: a step goes uphill", found.setup.built, rate * found.curvature, remedy=remedy)
 
 
 RULES = rules_of(globals())

@@ -8,7 +8,7 @@ import numpy as np
 
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.rules.learnable import EVEN, FEW, HALF, in_words, is_weighted, known_of, still_falls
-from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
 OPPOSITE, BELOW = 0.35, 0.4
@@ -119,14 +119,8 @@ def _few(run: Run) -> Iterator[Seen]:
 )
 def _slow(run: Run) -> Iterator[Seen]:
     """Find a model whose loss still falls, but which has learnt little compared with the probe."""
-    if (
-        run.calls.steps < LATE
-        or run.parts.against
-        or is_weighted(run)
-        or run.parts.strays
-        or run.parts.twin
-        or not run.parts.alone
-    ):
+    parts = run.parts
+    if run.calls.steps < LATE or parts.against or parts.strays or parts.twin or not parts.alone or is_weighted(run):
         return
     known = known_of(run)
     late = _late(run, known.kind) if known is not None else []
@@ -159,7 +153,7 @@ def _same_targets(run: Run) -> Iterator[Seen]:
     if all(np.array_equal(y, other) for _, other in others) and not any(np.array_equal(x, one) for one, _ in others):
         where = run.calls.line("loss")
         what = (
-            f"the targets of the loss{f' at {where}' if where else ''} are the same {y.size} numbers in all "
+            f"the targets of the loss{at_(where)} are the same {y.size} numbers in all "
             f"{len(known)} sampled steps, and the inputs are others each time"
         )
         yield Seen(what, where, float(len(known)))

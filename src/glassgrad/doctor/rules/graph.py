@@ -142,8 +142,7 @@ def _log(found: CheckUp | Run) -> Iterator[Seen]:
     0.0,
 )
 def _root(found: CheckUp | Run) -> Iterator[Seen]:
-    graph = found.graph
-    for op in graph.ops:
+    for op in found.graph.ops:
         if op.name not in {"sqrt", "rsqrt"} or math.isnan(op.low):
             continue
         if op.low < 0:
@@ -154,8 +153,7 @@ def _root(found: CheckUp | Run) -> Iterator[Seen]:
 
 @error("power of 0", "Add a small number to the base.", "torch.pow(x + 1e-12, 0.5)", 0.0)
 def _power(found: CheckUp | Run) -> Iterator[Seen]:
-    graph = found.graph
-    for op in graph.ops:
+    for op in found.graph.ops:
         if op.name == "power" and op.low <= 0:
             what = "a power between 0 and 1 is taken of 0, where its slope is infinite"
             yield Seen(what if op.low == 0 else "a broken power is taken of a negative number: NaN", op.where, op.low)
@@ -163,8 +161,7 @@ def _power(found: CheckUp | Run) -> Iterator[Seen]:
 
 @error("division by 0", "Keep the divisor away from 0.", "x / (y + 1e-12)", 0.0)
 def _division(found: CheckUp | Run) -> Iterator[Seen]:
-    graph = found.graph
-    for op in graph.ops:
+    for op in found.graph.ops:
         if op.name == "divide" and op.low == 0:
             yield Seen("the divisor is 0 in places: the result is infinite or NaN", op.where, 0.0)
 
@@ -174,8 +171,7 @@ def _division(found: CheckUp | Run) -> Iterator[Seen]:
 
 @error("broadcast in the loss", "Give predictions and targets one shape: squeeze the extra dimension of size 1.")
 def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
-    graph = found.graph
-    for op in graph.of_loss():
+    for op in found.graph.of_loss():
         if op.name not in _PAIRS | {"multiply"} or len(op.shapes) < 2:
             continue
         tracked = [at for at, parent in enumerate(op.parents[:2]) if parent >= 0]
@@ -201,8 +197,7 @@ def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
 @error("broadcast in the loss", "Give predictions and weights one shape: squeeze the extra dimension of size 1.")
 def _crossed_weights(found: CheckUp | Run) -> Iterator[Seen]:
     """Find a table of N x N weights, made of a column and a row, that multiplies one number of each example."""
-    graph = found.graph
-    for op in graph.of_loss():
+    for op in found.graph.of_loss():
         weights = op.constant
         if op.name != "multiply" or weights is None or len(op.shape) != 2 or weights.shape != op.shape:
             continue

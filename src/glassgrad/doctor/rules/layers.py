@@ -27,8 +27,7 @@ _BETWEEN = words("add dropout multiply where avg_pool1d avg_pool2d avg_pool3d su
     "softmax(output, dim=-1)",
 )
 def _softmax_over_batch(run: Run) -> Iterator[Seen]:
-    graph = run.graph
-    for op in graph.ops:
+    for op in run.graph.ops:
         if not op.name.endswith("softmax") or op.axis != 0 or len(op.shape) != 2 or op.shape[1] < 2:
             continue
         batch = run.data.batch[:4] if run.data is not None else ()
@@ -105,9 +104,8 @@ def contrasts(graph: Graph) -> bool:
             continue
         several = sum(parent >= 0 for parent in made.parents) > 1
         first = made.shapes[0] if made.shapes else None
-        if several and (
-            made.name in {"matmul", "einsum"} or (made.name in _JOINS and first is not None and first[-1:] == (1,))
-        ):
+        joined = made.name in _JOINS and first is not None and first[-1:] == (1,)
+        if several and (joined or made.name in {"matmul", "einsum"}):
             return True
         if made.name == "sum" and _products(graph, made):
             return True

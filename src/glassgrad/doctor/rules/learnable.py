@@ -9,7 +9,7 @@ import numpy as np
 
 from glassgrad.doctor.graphs.graph import VIEWS, Graph
 from glassgrad.doctor.library import Array, words
-from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
 LEAST, FEW, MOST = 192, 96, 2048
@@ -270,8 +270,8 @@ def _told(run: Run) -> Iterator[Seen]:
         where = run.calls.line("forward")
         loss = run.calls.line("loss")
         what = (
-            f"column {int(alike[0])} of the {x.shape[1]} inputs{f' at {where}' if where else ''} is the target"
-            f"{f' at {loss}' if loss else ''} itself, in all of {len(y):,} examples"
+            f"column {int(alike[0])} of the {x.shape[1]} inputs{at_(where)} is the target"
+            f"{at_(loss)} itself, in all of {len(y):,} examples"
         )
         yield Seen(what, where, 1.0)
 

@@ -72,11 +72,8 @@ def _loss_bad(run: Run) -> Iterator[Seen]:
     counts = np.nan_to_num(data.gradient_nonfinite)
     if counts.any():
         sample, place = (int(at) for at in np.argwhere(counts)[0])
-        yield Seen(
-            f"the gradient of {data.parameters[place]} is not finite in step {data.steps[sample]}, though the loss is "
-            "finite",
-            run.calls.line("backward"),
-        )
+        what = f"the gradient of {data.parameters[place]} is not finite in step {data.steps[sample]}"
+        yield Seen(f"{what}, though the loss is finite", run.calls.line("backward"))
 
 
 @error(
@@ -114,13 +111,8 @@ def _first_loss_far(run: Run) -> Iterator[Seen]:
         return  # such outputs are not confident: the loss has other terms, or weights
     count = run.labels[0][1].count
     summed = count > 1 and SUMMED < curve[0, 1] / (count * expected) < 1 / SUMMED
-    if (
-        curve[0, 0] == 0
-        and not _scaled(run.graph)
-        and math.isfinite(curve[0, 1])
-        and curve[0, 1] > limit
-        and not summed
-    ):
+    far = math.isfinite(curve[0, 1]) and curve[0, 1] > limit and not summed
+    if curve[0, 0] == 0 and far and not _scaled(run.graph):
         what = (
             f"the first loss is {curve[0, 1]:.4g}; a constant guess has {expected:.4g} "
             f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong"
@@ -158,14 +150,10 @@ def _rises(run: Run) -> Iterator[Seen]:
     few = is_of_few(run.data) or (run.data is not None and run.data.sizes.sum() < SMALL)
     least = LEAP * (8 if few else 1)  # the loss of two examples is what it is by chance
     if 0 < least * start < leap:
-        yield Seen(
-            f"the loss leaps from {start:.4g} to {leap:.4g} in the first steps",
-            run.calls.line("loss"),
-            leap / start,
-            pairs(curve[:10, 0], curve[:10, 1]),
-            severity="info" if apart else "warning",
-            threshold=least,
-        )
+        what = f"the loss leaps from {start:.4g} to {leap:.4g} in the first steps"
+        milder = "info" if apart else "warning"
+        evidence = pairs(curve[:10, 0], curve[:10, 1])
+        yield Seen(what, run.calls.line("loss"), leap / start, evidence, milder, threshold=least)
         return
     if len(curve) < 10:
         return
@@ -306,16 +294,13 @@ def _overfits(run: Run) -> Iterator[Seen]:
     middle = float(held[len(held) // 2, 1])
     if curve[-1, 0] < 0.9 * held[-1, 0]:
         return  # the final training loss is not known
+    evidence = pairs(held[:, 0], held[:, 1])
     if OVERFITTED * lowest >= last > 0.9 * middle and train < GAP * last:
-        yield Seen(
+        what = (
             f"the held-out loss has stayed at {last:.4g} since step {int(held[len(held) // 2, 0])}, and "
-            f"the training loss is down to {train:.4g}",
-            "",
-            last / max(train, _LEAST),
-            pairs(held[:, 0], held[:, 1]),
-            severity="info",
-            threshold=1 / GAP,
+            f"the training loss is down to {train:.4g}"
         )
+        yield Seen(what, "", last / max(train, _LEAST), evidence, "info", threshold=1 / GAP)
     began = int(np.searchsorted(curve[:, 0], held[0, 0]))
     progress = float(curve[max(began - 5, 0) : began + 5, 1].mean()) - train
     carried = float(np.median(held[:2, 1]) - np.median(held[-3:, 1]))
@@ -324,17 +309,14 @@ def _overfits(run: Run) -> Iterator[Seen]:
             f"the training loss has fallen by {progress:.4g} since step {int(held[0, 0])}, the held-out loss by "
             f"{carried:.4g}, to {last:.4g}: the model memorises the examples and does not generalise"
         )
-        yield Seen(what, "", carried / progress, pairs(held[:, 0], held[:, 1]), severity="info", threshold=CARRIED)
+        yield Seen(what, "", carried / progress, evidence, "info", threshold=CARRIED)
     if last > OVERFITTED * lowest and train < 0.8 * last:
-        yield Seen(
+        what = (
             f"the held-out loss was best at step {int(held[best, 0])} ({lowest:.4g}) and is now "
-            f"{last:.4g}, the training loss {train:.4g}",
-            "",
-            last / max(lowest, _LEAST),
-            pairs(held[:, 0], held[:, 1]),
-            severity="warning" if last > LOST * lowest else "info",
-            threshold=OVERFITTED,
+            f"{last:.4g}, the training loss {train:.4g}"
         )
+        milder = "warning" if last > LOST * lowest else "info"
+        yield Seen(what, "", last / max(lowest, _LEAST), evidence, milder, threshold=OVERFITTED)
 
 
 @info(

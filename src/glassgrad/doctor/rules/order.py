@@ -84,8 +84,7 @@ def _thrown(run: Run) -> Iterator[Seen]:
     "loss = error + 0.1 * penalty  # penalty without .item()",
 )
 def _term(run: Run) -> Iterator[Seen]:
-    graph = run.graph
-    for op in graph.of_loss():
+    for op in run.graph.of_loss():
         scalar = op.name == "add" and op.shape == () and len(op.parents) > 1
         if not scalar or sum(parent >= 0 for parent in op.parents[:2]) != 1:
             continue
@@ -231,14 +230,9 @@ def _turned(run: Run) -> Iterator[Seen]:
     if cause is not None:
         op, what = cause
         told = f"the loss falls without a bound, from {first:.3g} to {last:.3g}: {what}"
-        where = run.calls.line("loss") or op.where
-        yield Seen(
-            told,
-            where,
-            last,
-            pairs(curve[:, 0], curve[:, 1]),
-            remedy="F.nll_loss(F.log_softmax(output, 1), targets)" if "log-prob" in what else "",
-        )
+        remedy = "F.nll_loss(F.log_softmax(output, 1), targets)" if "log-prob" in what else ""
+        evidence = pairs(curve[:, 0], curve[:, 1])
+        yield Seen(told, run.calls.line("loss") or op.where, last, evidence, remedy=remedy)
 
 
 def turns(run: Run) -> bool:
@@ -291,9 +285,8 @@ def _on_the_way(graph: Graph) -> tuple[Op, str] | None:
         tracked = op.tracked
         if op.name not in _THROUGH or len(tracked) != 1:
             return None
-        if op.name == "multiply" and any(
-            shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent < 0
-        ):
+        known = [shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent < 0]
+        if op.name == "multiply" and any(known):
             return None  # by an advantage or a weight, which may have any sign
         number = tracked[0]
     return None

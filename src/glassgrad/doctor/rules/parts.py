@@ -246,20 +246,18 @@ def _beginning(run: Run) -> Iterator[Seen]:
         if one.reads == "one":
             continue
         if one.reads == "first":
-            yield Seen(
+            what = (
                 f"the loss uses only the first of {one.length} outputs of {name}{at_(where)}, which does not "
-                "depend on the rest of the sequence",
-                where,
-                1 / one.length,
+                "depend on the rest of the sequence"
             )
+            yield Seen(what, where, 1 / one.length)
         else:
-            yield Seen(
+            what = (
                 f"the loss uses the outputs of only one example of the batch from {name}{at_(where)}: the axes "
-                "of batch and time are exchanged",
-                where,
-                advice="Declare the axis of the batch.",
-                remedy=f"nn.{one.kind}(..., batch_first=True)",
+                "of batch and time are exchanged"
             )
+            remedy = f"nn.{one.kind}(..., batch_first=True)"
+            yield Seen(what, where, advice="Declare the axis of the batch.", remedy=remedy)
 
 
 @warning(

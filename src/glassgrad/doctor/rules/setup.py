@@ -79,17 +79,12 @@ def _shared(run: Run) -> Iterator[Seen]:
 )
 def _unseeded(run: Run) -> Iterator[Seen]:
     for generator, where in run.setup.unseeded:
-        ours = generator == "glassgrad's"
-        what = f"{generator} random numbers were drawn without a seed"
-        yield Seen(
-            what + (", so they are those of seed 0" if ours else ", so no run can be repeated"),
-            where,
-            remedy="gg.manual_seed(0)"
-            if ours
-            else "torch.manual_seed(0)"
-            if "Torch" in generator
-            else "np.random.seed(0)",
-        )
+        so, remedy = "no run can be repeated", "np.random.seed(0)"
+        if generator == "glassgrad's":
+            so, remedy = "they are those of seed 0", "gg.manual_seed(0)"
+        elif "Torch" in generator:
+            remedy = "torch.manual_seed(0)"
+        yield Seen(f"{generator} random numbers were drawn without a seed, so {so}", where, remedy=remedy)
 
 
 @warning(
@@ -104,15 +99,14 @@ def _rate_unusual(run: Run) -> Iterator[Seen]:
             continue
         highest = HIGHEST.get(kind, _ADAPTIVE)
         if rate > highest:
-            yield Seen(
-                f"the learning rate of {kind} is {rate:g}",
-                run.setup.built,
-                float(rate),
-                threshold=highest,
-                remedy=f"optimizer.param_groups[0]['lr'] = {highest / 50:g}",
-            )
+            what, remedy = f"the learning rate of {kind} is {rate:g}", _rate_of(highest / 50)
+            yield Seen(what, run.setup.built, float(rate), threshold=highest, remedy=remedy)
         elif rate == 0:
             yield Seen(f"the learning rate of {kind} is 0: nothing is learnt", run.setup.built, 0.0)
+
+
+def _rate_of(rate: float) -> str:
+    return f"optimizer.param_groups[0]['lr'] = {rate:g}"
 
 
 @warning(
@@ -171,8 +165,7 @@ def _round(run: Run) -> Iterator[Seen]:
 )
 def _dropout(run: Run) -> Iterator[Seen]:
     for name, share, where in run.parts.dropouts:
-        place = f" at {where}" if where else ""
-        yield Seen(f"'{name}'{place} sets {share:.1%} of its input to 0", where or run.setup.built, share)
+        yield Seen(f"'{name}'{at_(where)} sets {share:.1%} of its input to 0", where or run.setup.built, share)
 
 
 @info(
@@ -184,10 +177,8 @@ def _frozen_layers(run: Run) -> Iterator[Seen]:
     parts = run.parts
     share = 1 - parts.trainable / parts.elements if parts.elements else 0.0
     if run.setup.frozen and share > FROZEN:
-        place = f" at {parts.frozen_at}" if parts.frozen_at else ""
-        what = (
-            f"{share:.0%} of the model's numbers are frozen{place} ({listed(run.setup.frozen)}) and keep their values"
-        )
+        names = listed(run.setup.frozen)
+        what = f"{share:.0%} of the model's numbers are frozen{at_(parts.frozen_at)} ({names}) and keep their values"
         yield Seen(what, parts.frozen_at or run.setup.built, share)
 
 

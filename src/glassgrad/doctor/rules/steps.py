@@ -321,27 +321,15 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
         return  # a line through points: its few weights may move far
     # The first step of an optimizer that divides by the gradient is as large as the learning rate.
     middle = float(np.median(shares[known][1:]))
-    evidence = pairs(data.steps[known], shares[known])
+    evidence, lower = pairs(data.steps[known], shares[known]), "optimizer.param_groups[0]['lr'] /= 10"
     if middle > FAST:
-        yield Seen(
-            f"a step changes the weights by {middle:.0%} of their size",
-            run.setup.built,
-            middle,
-            evidence,
-            advice="Lower the learning rate by factors of three; a healthy step changes about a thousandth.",
-            remedy="optimizer.param_groups[0]['lr'] /= 10",
-            threshold=FAST,
-        )
+        what = f"a step changes the weights by {middle:.0%} of their size"
+        advice = "Lower the learning rate by factors of three; a healthy step changes about a thousandth."
+        yield Seen(what, run.setup.built, middle, evidence, "", advice, lower, FAST)
     elif (grown := _growth(run, data)) > GROWN:
-        yield Seen(
-            f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as at the start",
-            run.setup.built,
-            grown,
-            evidence,
-            advice="Lower the learning rate by factors of three, or warm it up: the initial weights are lost.",
-            remedy="optimizer.param_groups[0]['lr'] /= 10",
-            threshold=GROWN,
-        )
+        what = f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as at the start"
+        advice = "Lower the learning rate by factors of three, or warm it up: the initial weights are lost."
+        yield Seen(what, run.setup.built, grown, evidence, "", advice, lower, GROWN)
     elif 0 < middle < SLOW:
         what = f"a step changes the weights by {middle:.1e} of their size: nothing is learnt"
         yield Seen(what, run.setup.built, middle, evidence, threshold=SLOW)

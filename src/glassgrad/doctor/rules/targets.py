@@ -62,8 +62,7 @@ def compared(graph: Graph) -> Iterator[tuple[Op, Op, Constant]]:
     "torch.sigmoid(output)",
 )
 def _softmax_of_one(run: Run) -> Iterator[Seen]:
-    graph = run.graph
-    for op in graph.ops:
+    for op in run.graph.ops:
         alone = op.name.endswith("softmax") and op.axis is not None and op.shape and op.shape[op.axis] == 1
         one_class = op.labels is not None and op.labels.classes == 1
         if alone or one_class:

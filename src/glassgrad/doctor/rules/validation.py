@@ -8,7 +8,7 @@ import numpy as np
 
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.rules.learnable import EVEN, FEW, HALF, guessed, in_words
-from glassgrad.doctor.rules.rule import Seen, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, rules_of, warning
 from glassgrad.doctor.run import Run
 from glassgrad.doctor.scores import score
 
@@ -45,7 +45,7 @@ def _by_the_mode(run: Run) -> Iterator[Seen]:
         what = (
             f"in training mode the outputs {in_words(one.kind, one.training)} of a batch, and in evaluation mode the "
             f"outputs for the same batch {in_words(one.kind, one.evaluation)}, after {one.step} steps: what is "
-            f"validated{f' at {where}' if where else ''} is not what was trained"
+            f"validated{at_(where)} is not what was trained"
         )
         yield Seen(what, where, lost)
 
@@ -81,7 +81,7 @@ def _by_the_examples(run: Run) -> Iterator[Seen]:
     )
     what = (
         f"the outputs {in_words(kind, float(np.median(late)))} in training, and in the passes without gradients"
-        f"{f' at {where}' if where else ''} they {in_words(kind, known[-1].training)}: {told}"
+        f"{at_(where)} they {in_words(kind, known[-1].training)}: {told}"
     )
     milder = "" if can or theirs < AS_A_GUESS * mine else "info"  # a model of few examples may just generalise poorly
     yield Seen(what, where, theirs / mine, severity=milder, threshold=LOST)

@@ -120,8 +120,7 @@ def _picks(graph: Graph, number: int) -> bool:
     "loss = -(log_probability * advantage).mean()",
 )
 def _mean_first(run: Run) -> Iterator[Seen]:
-    graph = run.graph
-    for op, maker, weights in compared(graph):
+    for op, maker, weights in compared(run.graph):
         scalar = () in op.shapes[:2] and maker.shape == () and maker.name in _AVERAGES
         each = len(weights.shape) == 1 and weights.shape[0] > 3 and op.shape == weights.shape
         before = maker.parents and maker.parents[0] >= 0

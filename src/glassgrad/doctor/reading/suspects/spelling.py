@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from types import UnionType
+from typing import TypeGuard, TypeVar
 
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program
+
+N = TypeVar("N")
 
 
 def text(node: ast.AST | None) -> str:
@@ -45,3 +50,23 @@ def ident(node: ast.AST | None) -> str:
 def names_in(node: ast.AST) -> set[str]:
     """Return the variables in an expression or a statement."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def nodes_in(root: ast.AST, kind: type[N]) -> Iterator[N]:
+    """Yield the nodes of a kind in a part of a script."""
+    return (one for one in ast.walk(root) if isinstance(one, kind))
+
+
+def nodes(program: Program, kind: type[N]) -> list[N]:
+    """Return the nodes of a kind in a script, in the order of the source."""
+    return [one for one in program.nodes if isinstance(one, kind)]
+
+
+def is_binary(node: object, kinds: type[ast.operator] | UnionType) -> TypeGuard[ast.BinOp]:
+    """Tell whether a node is an operation such as a sum: `is_binary(node, ast.Add | ast.Sub)`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, kinds)
+
+
+def is_negative(node: object) -> TypeGuard[ast.UnaryOp]:
+    """Tell whether a node is something with a minus before it."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)

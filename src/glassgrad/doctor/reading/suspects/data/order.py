@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import Function, Program, argument, constant, number, place_of
+from glassgrad.doctor.reading.program import Function, Loop, Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import (
     HELD_OUT,
     TRAIN,
     are_in_rows,
     assigned,
+    assignments,
     is_drawn,
     loaders,
     shuffles,
@@ -23,8 +24,8 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     trains,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, nodes_in, operand
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)
@@ -38,18 +39,17 @@ _CHANGES = re.compile(r"augment|(^|_)aug(s|_|$)|(^|_)(train|training)(_|$)", re.
 # --- order ---
 
 
-@suspects("order drawn and never used")
-def _unused_order(program: Program) -> Iterator[Spot]:
+@suspects_rows("order drawn and never used", assignments)
+def _unused_order(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> Iterator[Spot]:
     """Find `order = randperm(n)` and `rows = order[a:b]` whose name nothing reads."""
-    for target, value, node in assigned(program.tree):
-        drawn = called(program, value) in _ORDERS
-        part = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and bool(program.loops(node))
-        rows = part and re.search(r"perm|order|shuf|indices|idx", ident(value))
-        if isinstance(target, ast.Name) and (drawn or rows):
-            around = program.function(node) or program.tree
-            uses = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == target.id]
-            if all(isinstance(one.ctx, ast.Store) for one in uses):
-                yield spot(node, text=shown(node), name=target.id)
+    drawn = called(program, value) in _ORDERS
+    part = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and bool(program.loops(node))
+    rows = part and re.search(r"perm|order|shuf|indices|idx", ident(value))
+    if isinstance(target, ast.Name) and (drawn or rows):
+        around = program.function(node) or program.tree
+        uses = [one for one in nodes_in(around, ast.Name) if one.id == target.id]
+        if all(isinstance(one.ctx, ast.Store) for one in uses):
+            yield look_at(node, name=target.id)
 
 
 @suspects("batches in a fixed order")
@@ -58,19 +58,15 @@ def _fixed(program: Program) -> Iterator[Spot]:
     if shuffles(program):
         return
     for loop in training_loops(program):
-        begins = (
-            {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)} if isinstance(loop, ast.For) else ()
-        )
+        begins = names_in(loop.target) if isinstance(loop, ast.For) else ()
         slices = [
-            one
-            for one in ast.walk(loop)
-            if isinstance(one, ast.Slice) and one.lower is not None and words_in(one.lower) & set(begins)
+            one for one in nodes_in(loop, ast.Slice) if one.lower is not None and words_in(one.lower) & set(begins)
         ]
         if slices:
             yield spot(loop, text=shown(loop.iter) if isinstance(loop, ast.For) else "")
     for call, name in loaders(program):
         if not HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}") and not _is_ordered(call):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 def _is_ordered(call: ast.Call) -> bool:
@@ -90,26 +86,24 @@ def _rows_of_classes(program: Program) -> Iterator[Spot]:
             and shuffle is not True
             and not _is_ordered(call)
         ):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
     for target, value, node in assigned(program.tree):
         if called(program, value) in {"arange", "list"} and re.search(r"order|indices|idx|perm", ident(target)):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
     if not shuffles_first(program):
-        yield from (spot(node, text=shown(node)) for node in dict.fromkeys(one[0] for one in _cuts(program)))
+        yield from (look_at(node) for node in dict.fromkeys(one[0] for one in _cuts(program)))
 
 
-@suspects("rows of a batch miscounted")
-def _miscounted(program: Program) -> Iterator[Spot]:
+@suspects_each("rows of a batch miscounted", ast.For)
+def _miscounted(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find `x[i : i + n]` where i counts batches, and `x[i * n : ...]` where i counts rows."""
-    for loop in program.nodes:
-        name = ident(loop.target) if isinstance(loop, ast.For) else ""
-        given = loop.iter if isinstance(loop, ast.For) else None
-        if not name or not isinstance(loop, ast.For) or called(program, given or loop) not in {"range", "trange"}:
-            continue
-        for part in ast.walk(loop):
-            if isinstance(part, ast.Slice) and isinstance(given, ast.Call) and _is_miscounted(part, given, name):
-                yield spot(program.statement(part), loop, text=shown(part), loop=shown(given))
-                break
+    name, given = ident(loop.target), loop.iter
+    if not name or not isinstance(given, ast.Call) or called(program, given) not in {"range", "trange"}:
+        return
+    for part in nodes_in(loop, ast.Slice):
+        if _is_miscounted(part, given, name):
+            yield spot(program.statement(part), loop, text=shown(part), loop=shown(given))
+            break
 
 
 def _is_miscounted(part: ast.Slice, given: ast.Call, name: str) -> bool:
@@ -122,24 +116,23 @@ def _is_miscounted(part: ast.Slice, given: ast.Call, name: str) -> bool:
     return bool(batches) and lower == name and "*" not in upper and _BATCH.search(upper) is not None
 
 
-@suspects("same rows in every step")
-def _same_rows(program: Program) -> Iterator[Spot]:
+@suspects_each("same rows in every step", training_loops)
+def _same_rows(program: Program, loop: Loop) -> Iterator[Spot]:
     """Find `x[:batch_size]` in a training loop."""
-    for loop in training_loops(program):
-        for part in ast.walk(loop):
-            rows = part.slice.elts[0] if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple) else None
-            rows = part.slice if isinstance(part, ast.Subscript) and rows is None else rows
-            if not isinstance(rows, ast.Slice) or rows.upper is None or not isinstance(part, ast.Subscript):
-                continue
-            first = rows.lower is None or number(rows.lower) == 0
-            shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
-            drawn = (
-                not ident(part)
-                or re.search(r"perm|order|idx|indices", ident(part))
-                or any(ident(target) == ident(part) for target, _, _ in assigned(loop))
-            )
-            if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
-                yield spot(part, text=shown(part))
+    for part in ast.walk(loop):
+        rows = part.slice.elts[0] if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple) else None
+        rows = part.slice if isinstance(part, ast.Subscript) and rows is None else rows
+        if not isinstance(rows, ast.Slice) or rows.upper is None or not isinstance(part, ast.Subscript):
+            continue
+        first = rows.lower is None or number(rows.lower) == 0
+        shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
+        drawn = (
+            not ident(part)
+            or re.search(r"perm|order|idx|indices", ident(part))
+            or any(ident(target) == ident(part) for target, _, _ in assigned(loop))
+        )
+        if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
+            yield look_at(part)
 
 
 # --- splits ---
@@ -175,18 +168,18 @@ def _overlap(program: Program) -> Iterator[Spot]:
             ]
             low, high, first, until = ends
             if (low, high) == (first, until) or (not low and not first) or (not high and not until):
-                yield spot(node, other, text=shown(node), other=shown(other))
+                yield look_at(node, other, other=shown(other))
             elif not first and low and not high and low != until and not low.startswith("-"):
                 numbers = number(rows.lower), number(theirs.upper)
                 known = None not in numbers
                 if (known and (numbers[0] or 0) < (numbers[1] or 0)) or (
                     not known and isinstance(rows.lower, ast.Name) and "+" not in until
                 ):
-                    yield spot(node, other, text=shown(node), other=shown(other))
+                    yield look_at(node, other, other=shown(other))
     for target, value, node in assigned(program.tree):
         names = [ast.unparse(target), ast.unparse(value) if isinstance(value, ast.Name | ast.Attribute) else ""]
         if HELD_OUT.search(names[0]) and TRAIN.search(names[1]) and not TRAIN.search(names[0]):
-            yield spot(node, text=shown(node), other=names[1])
+            yield look_at(node, other=names[1])
 
 
 @suspects("both parts drawn on their own")
@@ -203,7 +196,7 @@ def _drawn_twice(program: Program) -> Iterator[Spot]:
             one for one in others if ast.unparse(one.args[0]) == ast.unparse(call.args[0]) and one.lineno < call.lineno
         ]
         if same and HELD_OUT.search(name) and not TRAIN.search(name) and not isinstance(call.args[0], ast.Constant):
-            yield spot(call, same[0], text=shown(call), other=shown(same[0]))
+            yield look_at(call, same[0], other=shown(same[0]))
 
 
 @suspects("cut without a shuffle")
@@ -221,9 +214,9 @@ def _cut(program: Program) -> Iterator[Spot]:
         if "range(" in ast.unparse(one) and TRAIN.search(targets_of(program, one))
     ]
     if not shuffles_first(program) and not series:
-        yield from (spot(one, text=shown(one)) for one in subsets)
+        yield from (look_at(one) for one in subsets)
     if held and len(cuts) > len(held) and not shuffles_first(program) and not series:
-        yield from (spot(node, text=shown(node)) for node in dict.fromkeys(one[0] for one in cuts))
+        yield from (look_at(node) for node in dict.fromkeys(one[0] for one in cuts))
 
 
 @suspects("related examples split at random")
@@ -246,7 +239,7 @@ def _related(program: Program) -> Iterator[Spot]:
             held = any(HELD_OUT.search(one) for one in words_in(around))
             split = held and not any(_GROUPS.search(ast.unparse(one)) for one in call.args)
         if split:
-            yield spot(call, text=shown(call), what=what)
+            yield look_at(call, what=what)
 
 
 def _has_windows(program: Program) -> bool:
@@ -277,10 +270,10 @@ def _shared(program: Program) -> Iterator[Spot]:
         item = owner.methods.get("__getitem__") if owner is not None else None
         random = item is not None and is_drawn(program, item)
         if isinstance(made, ast.Call) and (random or any(_augments(program, one) for one in made.keywords)):
-            yield spot(call, made, text=shown(call), made=shown(made))
+            yield look_at(call, made, made=shown(made))
     for target, _, node in assigned(program.tree):
         if re.search(r"\.dataset\.(transforms?|augment\w*|train\w*)$", ast.unparse(target)):
-            yield spot(node, text=shown(node), made=ast.unparse(target))
+            yield look_at(node, made=ast.unparse(target))
 
 
 def _augments(program: Program, given: ast.keyword) -> bool:
@@ -292,16 +285,15 @@ def _augments(program: Program, given: ast.keyword) -> bool:
     return bool(on or transform)
 
 
-@suspects("held-out data made like training data")
-def _like_training(program: Program) -> Iterator[Spot]:
+@suspects_each("held-out data made like training data", ast.Call)
+def _like_training(program: Program, call: ast.Call) -> object:
     """Find `val_set = Data(..., augment=True)`, `train=True` and `transform=train_transform`."""
-    for call in program.calls:
-        name = targets_of(program, call)
-        held = HELD_OUT.search(name) and not TRAIN.search(name)
-        given = [one for one in call.keywords if _augments(program, one)]
-        names = [one for one in call.args if re.search(r"train_?(tf|transform|aug)", ident(one))]
-        if held and (given or names) and called(program, call)[:1].isupper():
-            yield spot(call, text=shown(call), given=ast.unparse(given[0].value if given else names[0]))
+    name = targets_of(program, call)
+    held = HELD_OUT.search(name) and not TRAIN.search(name)
+    given = [one for one in call.keywords if _augments(program, one)]
+    names = [one for one in call.args if re.search(r"train_?(tf|transform|aug)", ident(one))]
+    odd = held and (given or names) and called(program, call)[:1].isupper()
+    return odd and look_at(call, given=ast.unparse(given[0].value if given else names[0]))
 
 
 @suspects("two loaders of one data set")
@@ -322,7 +314,7 @@ def _one_set(program: Program) -> Iterator[Spot]:
             and same
             and not _is_ordered(call)
         ):
-            yield spot(call, same[0], text=shown(call), data=data)
+            yield look_at(call, same[0], data=data)
 
 
 @suspects("same seed for both parts")
@@ -338,7 +330,7 @@ def _same_seed(program: Program) -> Iterator[Spot]:
             seeds = [argument(one, "seed", place) for one in (call, first) if one is not None]
             known = [constant(one) for one in seeds]
             if HELD_OUT.search(target) and not TRAIN.search(target) and known[0] is not None and known[0] == known[1]:
-                yield spot(call, text=shown(call), seed=f"seed {known[0]}")
+                yield look_at(call, seed=f"seed {known[0]}")
         if function is not None and (both or first) is not None and any(HELD_OUT.search(it) for _, it in calls):
             yield from _seeded(program, function)
 
@@ -348,7 +340,7 @@ _SEEDS = named("manual_seed default_rng RandomState seed")
 
 def _seeded(program: Program, function: Function) -> Iterator[Spot]:
     """Yield the only seed in a function, a number, if all its random numbers follow it."""
-    calls = [one for one in ast.walk(function) if isinstance(one, ast.Call)]
+    calls = list(nodes_in(function, ast.Call))
     made = [one for one in calls if called(program, one) in _SEEDS and one.args and constant(one.args[0]) is not None]
     if len(made) != 1 or any(re.search(r"seed|rng|gen", one.arg) for one in function.args.args):
         return
@@ -356,7 +348,7 @@ def _seeded(program: Program, function: Function) -> Iterator[Spot]:
     draws = [one for one in calls if is_drawn(program, one) and made[0] not in ast.walk(one)]
     own = [one for one in draws if name and name in words_in(one)]
     if draws and (not name or len(own) == len(draws)):
-        yield spot(made[0], text=shown(made[0]), seed=f"seed {constant(made[0].args[0])}")
+        yield look_at(made[0], seed=f"seed {constant(made[0].args[0])}")
 
 
 @suspects("another rule behind each part")
@@ -376,7 +368,7 @@ def _other_truth(program: Program) -> Iterator[Spot]:
             counts = {one.arg for one in function.args.args}
             of_each = any(ident(one) in counts for call in ast.walk(value) for one in getattr(call, "args", ())[:1])
             if truth and not of_each and fresh and is_drawn(program, value):
-                yield spot(node, text=shown(node), function=name)
+                yield look_at(node, function=name)
 
 
 @suspects("copies made before the split")
@@ -388,34 +380,33 @@ def _copied(program: Program) -> Iterator[Spot]:
         joins = called(program, value) in {"cat", "concatenate", "vstack", "hstack", "repeat", "append"}
         own = isinstance(target, ast.Name) and isinstance(value, ast.Call) and ast.unparse(value).count(target.id) > 1
         if joins and own and not program.loops(node) and any(0 < line - node.lineno < 12 for line in ends):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 # --- samplers ---
 
 
-@suspects("sampler with a weight for each class")
-def _class_weights(program: Program) -> Iterator[Spot]:
+@suspects_each("sampler with a weight for each class", ast.Call)
+def _class_weights(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `WeightedRandomSampler(class_weights, ...)`, whose weights no labels index, and weights that are counts."""
-    for call in program.calls:
-        given = argument(call, "weights", 0) if called(program, call) == "WeightedRandomSampler" else None
-        made = program.value_of(given) if isinstance(given, ast.Name) else given
-        if given is None or made is None:
-            continue
-        bare = made
-        while isinstance(bare, ast.Call) and operand(program, bare) is not None and called(program, bare) in _SAME:
-            bare = operand(program, bare) or bare
-        text = ast.unparse(made)
-        indexed = re.search(r"\[|gather|index_select|take", text)
-        drawn = bare.elt if isinstance(bare, ast.ListComp) else bare
-        counts = isinstance(drawn, ast.Subscript) and re.search(r"count|freq|hist|bincount", _source(program, drawn))
-        if not indexed or (isinstance(given, ast.Name) and re.search(r"class", given.id)):
-            yield spot(call, text=shown(call), what="one weight for each class, where it takes one for each example")
-        elif counts and not re.search(r"1(\.0)? /|reciprocal|weight|\*\* -", _source(program, drawn)):
-            both: tuple[ast.expr | ast.stmt, ...] = (call, program.statement(made))
-            yield from (
-                spot(one, text=shown(call), what="the counts: it draws frequent classes more often") for one in both
-            )
+    given = argument(call, "weights", 0) if called(program, call) == "WeightedRandomSampler" else None
+    made = program.value_of(given) if isinstance(given, ast.Name) else given
+    if given is None or made is None:
+        return
+    bare = made
+    while isinstance(bare, ast.Call) and operand(program, bare) is not None and called(program, bare) in _SAME:
+        bare = operand(program, bare) or bare
+    text = ast.unparse(made)
+    indexed = re.search(r"\[|gather|index_select|take", text)
+    drawn = bare.elt if isinstance(bare, ast.ListComp) else bare
+    counts = isinstance(drawn, ast.Subscript) and re.search(r"count|freq|hist|bincount", _source(program, drawn))
+    if not indexed or (isinstance(given, ast.Name) and re.search(r"class", given.id)):
+        yield look_at(call, what="one weight for each class, where it takes one for each example")
+    elif counts and not re.search(r"1(\.0)? /|reciprocal|weight|\*\* -", _source(program, drawn)):
+        both: tuple[ast.expr | ast.stmt, ...] = (call, program.statement(made))
+        yield from (
+            spot(one, text=shown(call), what="the counts: it draws frequent classes more often") for one in both
+        )
 
 
 def _source(program: Program, node: ast.expr) -> str:
@@ -433,7 +424,4 @@ def _twice_balanced(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         given = [one for one in call.keywords if one.arg in {"weight", "pos_weight"} and constant(one.value) is None]
         if given and re.search(r"loss|entropy", called(program, call), re.IGNORECASE):
-            yield spot(call, text=shown(call))
-
-
-SUSPECTS = suspects_of(globals())
+            yield look_at(call)

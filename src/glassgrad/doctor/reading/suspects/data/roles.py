@@ -9,7 +9,7 @@ import re
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.spelling import called, ident
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, nodes_in
 from glassgrad.doctor.reading.values import library_name
 
 _ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part)"
@@ -42,6 +42,11 @@ def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]
     return tuple(found)
 
 
+def assignments(program: Program) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]:
+    """Return the targets of all assignments of a script with their values and statements."""
+    return assigned(program.tree)
+
+
 def targets_of(program: Program, node: ast.AST) -> str:
     """Return the text of what the statement around a node assigns to."""
     statement = program.statement(node)
@@ -50,8 +55,8 @@ def targets_of(program: Program, node: ast.AST) -> str:
 
 def words_in(node: ast.AST) -> set[str]:
     """Return the variables and attributes that a part of a script reads or sets."""
-    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    found = names_in(node)
+    return found | {one.attr for one in nodes_in(node, ast.Attribute)}
 
 
 def loaders(program: Program) -> list[tuple[ast.Call, str]]:

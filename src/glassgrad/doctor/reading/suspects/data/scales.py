@@ -13,13 +13,14 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     LABELS,
     TRAIN,
     assigned,
+    assignments,
     is_drawn,
     targets_of,
     training_loops,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, operand
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)
@@ -31,10 +32,10 @@ _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
 def _own(program: Program, node: ast.AST) -> str:
     """Return x of `(x - x.mean()) / x.std()` and `(x - x.min()) / ...`, with statistics of x; empty for others."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+    if not is_binary(node, ast.Div):
         return ""
     left = node.left
-    if not isinstance(left, ast.BinOp) or not isinstance(left.op, ast.Sub):
+    if not is_binary(left, ast.Sub):
         return ""
     made = program.value_of(left.right) if isinstance(left.right, ast.Name) else left.right
     known = isinstance(made, ast.Call) and called(program, made) in {"mean", "min", "amin", "median"}
@@ -45,20 +46,18 @@ def _own(program: Program, node: ast.AST) -> str:
 # --- scaling ---
 
 
-@suspects("each part scaled by its own statistics")
-def _own_statistics(program: Program) -> Iterator[Spot]:
+@suspects_each("each part scaled by its own statistics", ast.expr)
+def _own_statistics(program: Program, node: ast.expr) -> object:
     """Find `(x - x.mean()) / x.std()` in a data set or a function that is used for several parts."""
-    for node in program.nodes:
-        function = program.function(node)
-        if function is None or function.name == "__getitem__" or not _own(program, node):
-            continue
-        owner = program.owner(function)
-        if owner is not None and owner.is_module:
-            continue
-        uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
-        targets = " ".join(targets_of(program, one) + " " + ast.unparse(one) for one in uses)
-        if (len(uses) > 1 or "," in targets) and HELD_OUT.search(targets) and isinstance(node, ast.expr):
-            yield spot(node, text=shown(node), uses=str(len(uses)))
+    function = program.function(node)
+    if function is None or function.name == "__getitem__" or not _own(program, node):
+        return False
+    owner = program.owner(function)
+    if owner is not None and owner.is_module:
+        return False
+    uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+    targets = " ".join(targets_of(program, one) + " " + ast.unparse(one) for one in uses)
+    return (len(uses) > 1 or "," in targets) and HELD_OUT.search(targets) and look_at(node, uses=str(len(uses)))
 
 
 @suspects("scaled example by example")
@@ -73,7 +72,7 @@ def _by_example(program: Program) -> Iterator[Spot]:
             and _own(program, node)
             and not re.search(r"adv|return|reward", shown(node))
         ):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 @suspects("training data scaled alone")
@@ -91,7 +90,7 @@ def _alone(program: Program) -> Iterator[Spot]:
         if TRAIN.search(name) and used and not names & set(held) and not re.search(r"\bx_all|" + used[0], shown(value)):
             other = [one for one, theirs, _ in scaled if one in held or used[0] in words_in(theirs)]
             if not other:
-                yield spot(node, text=shown(node), other=used[0])
+                yield look_at(node, other=used[0])
     for name in {*program.classes, "TensorDataset"}:
         calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
         given = [one for one, target in calls if TRAIN.search(target) and any(_is_scaling(it) for it in one.keywords)]
@@ -117,7 +116,7 @@ def _scales(program: Program, value: ast.expr) -> bool:
             "scale",
             "normalise",
         }
-    text = ast.unparse(value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) else ""
+    text = ast.unparse(value.right) if is_binary(value, ast.Div) else ""
     return bool(re.search(r"std|sigma|sd\b|scale|max|range|^255", text))
 
 
@@ -132,40 +131,32 @@ def _is_scaling(given: ast.keyword) -> bool:
     )
 
 
-@suspects("mean and deviation exchanged")
-def _exchanged(program: Program) -> Iterator[Spot]:
+@suspects_each("mean and deviation exchanged", ast.expr)
+def _exchanged(program: Program, node: ast.expr) -> object:
     """Find `Normalize(std, mean)`, `(x - std) / mean` and `x * mean + std`."""
-    for node in program.nodes:
-        names = ["", ""]
-        if isinstance(node, ast.Call) and called(program, node) in {"Normalize", "normalize"} and len(node.args) >= 2:
-            names = [ident(one) for one in node.args[-2:]]
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp):
-            names = [ident(node.left.right) if isinstance(node.left.op, ast.Sub) else "", ident(node.right)]
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left, ast.BinOp):
-            names = [ident(node.right), ident(node.left.right) if isinstance(node.left.op, ast.Mult) else ""]
-        if _STD.search(names[0]) and _MEAN.search(names[1]) and isinstance(node, ast.expr):
-            yield spot(node, text=shown(node))
+    names = ["", ""]
+    if isinstance(node, ast.Call) and called(program, node) in {"Normalize", "normalize"} and len(node.args) >= 2:
+        names = [ident(one) for one in node.args[-2:]]
+    elif is_binary(node, ast.Div) and isinstance(node.left, ast.BinOp):
+        names = [ident(node.left.right) if isinstance(node.left.op, ast.Sub) else "", ident(node.right)]
+    elif is_binary(node, ast.Add) and isinstance(node.left, ast.BinOp):
+        names = [ident(node.right), ident(node.left.right) if isinstance(node.left.op, ast.Mult) else ""]
+    return _STD.search(names[0]) and _MEAN.search(names[1])
 
 
-@suspects("statistics of another variable")
-def _others(program: Program) -> Iterator[Spot]:
+@suspects_each("statistics of another variable", operations(ast.Div | ast.Add))
+def _others(program: Program, node: ast.BinOp) -> object:
     """Find `(x - x_mean) / y_std` and `prediction * x_std + x_mean`."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.Add):
-            continue
-        inner, sides = node.left, (ast.Sub if isinstance(node.op, ast.Div) else ast.Mult)
-        if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, sides):
-            continue
-        mean, std = (inner.right, node.right) if isinstance(node.op, ast.Div) else (node.right, inner.right)
-        whose = [_whose(one) for one in (mean, std)]
-        output = isinstance(node.op, ast.Add) and re.search(
-            r"pred|out|y_?hat|forecast|model|net", ast.unparse(inner.left)
-        )
-        apart = all(whose) and whose[0] != whose[1] and re.search(r"std|sd|sigma|scale", ast.unparse(std))
-        if apart or (
-            output and re.fullmatch(r"[xX]|inputs?|features?|data_x|[xX]_train", whose[0]) and whose[0] == whose[1]
-        ):
-            yield spot(node, text=shown(node))
+    inner, sides = node.left, (ast.Sub if isinstance(node.op, ast.Div) else ast.Mult)
+    if not is_binary(inner, sides):
+        return False
+    mean, std = (inner.right, node.right) if isinstance(node.op, ast.Div) else (node.right, inner.right)
+    whose = [_whose(one) for one in (mean, std)]
+    output = isinstance(node.op, ast.Add) and re.search(r"pred|out|y_?hat|forecast|model|net", ast.unparse(inner.left))
+    apart = all(whose) and whose[0] != whose[1] and re.search(r"std|sd|sigma|scale", ast.unparse(std))
+    return apart or (
+        output and re.fullmatch(r"[xX]|inputs?|features?|data_x|[xX]_train", whose[0]) and whose[0] == whose[1]
+    )
 
 
 def _whose(node: ast.expr) -> str:
@@ -189,7 +180,7 @@ def _fitted(program: Program) -> Iterator[Spot]:
         known = re.search(r"scal|norm|encod|vector|pca|(^|_)ss$|(^|_)le$", name, re.IGNORECASE)
         others = [one for one in found if ast.unparse(one.args[0]) != ast.unparse(found[0].args[0])]
         if known and not program.loops(found[0]):
-            yield from (spot(one, found[0], text=shown(one), first=shown(found[0])) for one in others)
+            yield from (look_at(one, found[0], first=shown(found[0])) for one in others)
 
 
 @suspects("divided by 255 twice")
@@ -207,7 +198,7 @@ def _divided(program: Program) -> Iterator[Spot]:
     scaled = any(called(program, one) in {"ToTensor", "to_tensor"} for one in program.calls)
     places = {getattr(program.function(one), "name", "") for one in late}
     if late and (early or scaled or ("__getitem__" in places and len(places) > 1)):
-        yield from (spot(one, text=shown(one)) for one in late)
+        yield from (look_at(one) for one in late)
 
 
 @suspects("mask keeps its grey values")
@@ -224,7 +215,7 @@ def _grey(program: Program) -> Iterator[Spot]:
             if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", ast.unparse(value)):
                 name = ident(target)
                 if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", text):
-                    yield spot(node, text=shown(node))
+                    yield look_at(node)
 
 
 @suspects("input at hand not scaled")
@@ -241,48 +232,43 @@ def _at_hand(program: Program) -> Iterator[Spot]:
         if isinstance(made, ast.Call) and re.fullmatch(
             r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", ast.unparse(made)
         ):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
-@suspects("logarithm of what may be 0")
-def _logarithm(program: Program) -> Iterator[Spot]:
+@suspects_rows("logarithm of what may be 0", assignments)
+def _logarithm(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `np.log(counts)` where data are made."""
-    for target, value, node in assigned(program.tree):
-        given = (
-            operand(program, value)
-            if isinstance(value, ast.Call) and called(program, value) in {"log", "log10", "log2"}
-            else None
-        )
-        owner = program.owner(node)
-        data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", ident(target) + " " + ident(given))
-        if (
-            isinstance(given, ast.Name | ast.Attribute | ast.Subscript)
-            and data
-            and not (owner is not None and owner.is_module)
-        ):
-            yield spot(node, text=shown(node))
+    given = (
+        operand(program, value)
+        if isinstance(value, ast.Call) and called(program, value) in {"log", "log10", "log2"}
+        else None
+    )
+    owner = program.owner(node)
+    data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", ident(target) + " " + ident(given))
+    return (
+        isinstance(given, ast.Name | ast.Attribute | ast.Subscript)
+        and data
+        and not (owner is not None and owner.is_module)
+        and look_at(node)
+    )
 
 
-@suspects("missing values become 0")
-def _missing(program: Program) -> Iterator[Spot]:
+@suspects_each("missing values become 0", ast.Call)
+def _missing(program: Program, call: ast.Call) -> object:
     """Find `np.nan_to_num(x)` and `fillna(0)`."""
-    for call in program.calls:
-        name = called(program, call)
-        if (name == "nan_to_num" and "loss" not in ast.unparse(call)) or (
-            name == "fillna" and call.args and constant(call.args[0]) == 0
-        ):
-            yield spot(call, text=shown(call))
+    name = called(program, call)
+    return (name == "nan_to_num" and "loss" not in ast.unparse(call)) or (
+        name == "fillna" and call.args and constant(call.args[0]) == 0
+    )
 
 
-@suspects("sine of another unit")
-def _units(program: Program) -> Iterator[Spot]:
+@suspects_each("sine of another unit", ast.Call)
+def _units(program: Program, call: ast.Call) -> object:
     """Find `np.sin(angle_degrees)` and `np.cos(hour / 24)`."""
-    for call in program.calls:
-        text = ast.unparse(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
-        if re.search(r"deg|hour|month|day|minute|(^|_)lat(_|$)|(^|_)lon(_|$)", text) and not re.search(
-            r"pi\b|6\.28|radians|deg2rad|rad|tau", text
-        ):
-            yield spot(call, text=shown(call))
+    text = ast.unparse(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
+    return re.search(r"deg|hour|month|day|minute|(^|_)lat(_|$)|(^|_)lon(_|$)", text) and not re.search(
+        r"pi\b|6\.28|radians|deg2rad|rad|tau", text
+    )
 
 
 # --- dtypes ---
@@ -294,8 +280,8 @@ def _cut(program: Program) -> Iterator[Spot]:
     regression = {one.kind for one in losses(program)} and {one.kind for one in losses(program)} <= ELEMENTWISE
     embeds = any(re.search(r"Embedding|token|vocab|block_size", one) for one in words_in(program.tree))
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and number(node.right) in {255, 256}:
-            yield spot(node, text=shown(node))
+        if is_binary(node, ast.FloorDiv) and number(node.right) in {255, 256}:
+            yield look_at(node)
         if not isinstance(node, ast.Call):
             continue
         name, given = called(program, node), operand(program, node)
@@ -310,7 +296,7 @@ def _cut(program: Program) -> Iterator[Spot]:
         target = targets_of(program, node)
         inputs = _INPUTS.search(text) and not embeds and not LABELS.search(text) and not LABELS.search(target)
         if whole and "//" not in kind and (inputs or (regression and (LABELS.search(text) or LABELS.search(target)))):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 @suspects("array of integers takes fractions")
@@ -334,7 +320,7 @@ def _fractions(program: Program) -> Iterator[Spot]:
         if held in whole and (re.search(r" / |\.mean\(|\.std\(|sqrt|exp\(|\d\.\d", text) or is_drawn(program, value)):
             first = whole[held]
             kept = re.search(r"randint|integers|choice|permutation|argm|//", text) or node.lineno < first.lineno
-            yield from () if kept else [spot(first, node, text=shown(first), stored=shown(node))]
+            yield from () if kept else [look_at(first, node, stored=shown(node))]
 
 
 @suspects("arithmetic in 8 bits")
@@ -350,7 +336,7 @@ def _bytes(program: Program) -> Iterator[Spot]:
         left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
         whole = not re.search(r"\d\.\d|float|astype|/ ", ast.unparse(right))
         if whole and (program.function(node), re.sub(r"\[.*\]$", "", ast.unparse(left))) in small:
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 # --- augmentation ---
@@ -368,7 +354,7 @@ def _once(program: Program) -> Iterator[Spot]:
                 ast.unparse(value),
             )
             if drawn and item is not None and attribute in words_in(item) and isinstance(bounds[0].statement, ast.stmt):
-                yield spot(bounds[0].statement, text=shown(bounds[0].statement))
+                yield look_at(bounds[0].statement)
 
 
 @suspects("mirrored signs")
@@ -385,7 +371,7 @@ def _mirrored(program: Program) -> Iterator[Spot]:
             "hflip",
             "vflip",
         }:
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 # --- pictures ---
@@ -402,7 +388,7 @@ def _sides(program: Program) -> Iterator[Spot]:
     """Find `w, h = image.shape[:2]`, `h, w = picture.size`, `transpose(2, 1, 0)`."""
     for node in program.nodes:
         if isinstance(node, ast.Assign | ast.Return | ast.Expr) and _SIZES.search(ast.unparse(node)):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 @suspects("channels moved by a reshape")
@@ -420,7 +406,7 @@ def _channels(program: Program) -> Iterator[Spot]:
                 and sizes[-1] != 3
                 and "permute" not in ast.unparse(call)
             ):
-                yield spot(call, text=shown(call))
+                yield look_at(call)
 
 
 @suspects("pixels changed before they are floats")
@@ -434,18 +420,14 @@ def _still_bytes(program: Program) -> Iterator[Spot]:
             continue
         later = re.search(rf"\b{target.id}\.(astype\(np\.float|float\(|to\(\w+\.float)", ast.unparse(around))
         if later and target.id in words_in(value) and not re.search(r"float|\d\.\d", ast.unparse(value)):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
-@suspects("division by a deviation that may be 0")
-def _no_spread(program: Program) -> Iterator[Spot]:
+@suspects_each("division by a deviation that may be 0", operations(ast.Div))
+def _no_spread(program: Program, node: ast.BinOp) -> object:
     """Find `(x - mean) / std` without an epsilon or a bound."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp):
-            spread = re.search(r"(std|deviation|sigma|spread)s?$|\.std\([^()]*\)$", ast.unparse(node.right))
-            safe = re.search(r"eps|maximum|clamp|clip|\+", ast.unparse(node.right))
-            if isinstance(node.left.op, ast.Sub) and spread and not safe:
-                yield spot(node, text=shown(node))
-
-
-SUSPECTS = suspects_of(globals())
+    if not isinstance(node.left, ast.BinOp):
+        return False
+    spread = re.search(r"(std|deviation|sigma|spread)s?$|\.std\([^()]*\)$", ast.unparse(node.right))
+    safe = re.search(r"eps|maximum|clamp|clip|\+", ast.unparse(node.right))
+    return isinstance(node.left.op, ast.Sub) and spread and not safe

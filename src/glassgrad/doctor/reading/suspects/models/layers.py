@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, is_given
+from glassgrad.doctor.reading.suspects.spelling import nodes_in
 from glassgrad.doctor.reading.values import layer, library_name, op, returns
 
+N = TypeVar("N")
 BENDS = named(
     "relu relu6 leakyrelu prelu rrelu elu selu celu gelu silu mish sigmoid tanh softplus softsign hardtanh hardswish "
     "hardsigmoid logsigmoid glu swish sin"
@@ -51,6 +54,11 @@ def in_forward(program: Program, kind: type[ast.Call] = ast.Call) -> Iterator[as
     """Yield the calls in the forward passes of modules."""
     for _, forward in forwards(program):
         yield from (node for node in ast.walk(forward) if isinstance(node, kind))
+
+
+def forward_nodes(kind: type[N]) -> Callable[[Program], Iterator[N]]:
+    """Return a function that finds the nodes of a kind in the forward passes of modules."""
+    return lambda program: (node for _, forward in forwards(program) for node in nodes_in(forward, kind))
 
 
 def axes(program: Program, call: ast.Call) -> tuple[int, ...] | None:

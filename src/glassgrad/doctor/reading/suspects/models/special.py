@@ -6,10 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import DEEPEST, Function, Program, argument, constant
-from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied, axes, forwards, plain, rows
+from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument, constant
+from glassgrad.doctor.reading.rule import Spot
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.models.layers import (
+    MATRICES,
+    applied,
+    axes,
+    forward_nodes,
+    forwards,
+    plain,
+    rows,
+)
+from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes_in
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
@@ -29,42 +38,37 @@ def _own(program: Program) -> Iterator[tuple[Function, Function]]:
 # --- derivatives by hand ---
 
 
-@suspects("derivative written by hand")
-def _derivative(program: Program) -> Iterator[Spot]:
-    for _, backward in _own(program):
-        lines = [
-            one for one in ast.walk(backward) if isinstance(one, ast.Assign | ast.Return) and one.value is not None
-        ]
-        found = [one for one in lines if any(isinstance(part, ast.BinOp) for part in ast.walk(one))]
-        for one in found[-2:] or list(returns(program, backward)):
-            yield spot(one, text=shown(one))
+@suspects_rows("derivative written by hand", _own)
+def _derivative(program: Program, _: Function, backward: Function) -> Iterator[Spot]:
+    lines = [one for one in ast.walk(backward) if isinstance(one, ast.Assign | ast.Return) and one.value is not None]
+    found = [one for one in lines if any(isinstance(part, ast.BinOp) for part in ast.walk(one))]
+    for one in found[-2:] or list(returns(program, backward)):
+        yield look_at(one)
 
 
-@suspects("saved tensors in another order")
-def _order_saved(program: Program) -> Iterator[Spot]:
-    for forward, backward in _own(program):
-        calls = [one for one in ast.walk(forward) if isinstance(one, ast.Call)]
-        saves = [one for one in calls if applied(program, one)[0] == "saveforbackward"]
-        saved = [ast.unparse(one) for call in saves for one in call.args]
-        for node in ast.walk(backward):
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            tensors = isinstance(node, ast.Assign) and ast.unparse(node.value).endswith("saved_tensors")
-            if tensors and isinstance(target, ast.Tuple) and isinstance(node, ast.Assign):
-                names = [ast.unparse(one) for one in target.elts]
-                if names != saved and sorted(names) == sorted(saved):
-                    yield spot(node, *saves[:1], text=shown(node), saved=", ".join(saved))
+@suspects_rows("saved tensors in another order", _own)
+def _order_saved(program: Program, forward: Function, backward: Function) -> Iterator[Spot]:
+    calls = list(nodes_in(forward, ast.Call))
+    saves = [one for one in calls if applied(program, one)[0] == "saveforbackward"]
+    saved = [ast.unparse(one) for call in saves for one in call.args]
+    for node in ast.walk(backward):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        tensors = isinstance(node, ast.Assign) and ast.unparse(node.value).endswith("saved_tensors")
+        if tensors and isinstance(target, ast.Tuple) and isinstance(node, ast.Assign):
+            names = [ast.unparse(one) for one in target.elts]
+            if names != saved and sorted(names) == sorted(saved):
+                yield look_at(node, *saves[:1], saved=", ".join(saved))
 
 
-@suspects("gradients in another order")
-def _order_returned(program: Program) -> Iterator[Spot]:
-    for forward, backward in _own(program):
-        given = [one.arg for one in forward.args.args[1:]]
-        for node in returns(program, backward):
-            parts = node.value.elts if isinstance(node.value, ast.Tuple) else []
-            places = [_named_after(ast.unparse(one), given) for one in parts]
-            known = [(at, one) for at, one in enumerate(places) if one is not None]
-            if len(known) > 1 and any(at != one for at, one in known) and len(parts) == len(given):
-                yield spot(node, text=shown(node), given=", ".join(given))
+@suspects_rows("gradients in another order", _own)
+def _order_returned(program: Program, forward: Function, backward: Function) -> Iterator[Spot]:
+    given = [one.arg for one in forward.args.args[1:]]
+    for node in returns(program, backward):
+        parts = node.value.elts if isinstance(node.value, ast.Tuple) else []
+        places = [_named_after(ast.unparse(one), given) for one in parts]
+        known = [(at, one) for at, one in enumerate(places) if one is not None]
+        if len(known) > 1 and any(at != one for at, one in known) and len(parts) == len(given):
+            yield look_at(node, given=", ".join(given))
 
 
 def _named_after(text: str, given: list[str]) -> int | None:
@@ -78,68 +82,62 @@ def _named_after(text: str, given: list[str]) -> int | None:
 # --- gates and experts ---
 
 
-@suspects("parts of a gate")
-def _gate(program: Program) -> Iterator[Spot]:
+@suspects_each("parts of a gate", operations(ast.Add | ast.Sub))
+def _gate(program: Program, node: ast.BinOp) -> object:
     """Find `g * a + g * b`, and `g * a + (1 - g) * b` with a gate that no sigmoid bounds."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
-            continue
-        owner = program.owner(node)
-        sides = [_factors(one) for one in (node.left, node.right)]
-        if owner is None or not owner.is_module or min(map(len, sides)) < 2:
-            continue
-        names = [next((one for one in side if _GATE.match(one.replace("self.", ""))), "") for side in sides]
-        rest = next((one for side in sides for one in side if re.match(r"1(\.0)? [-+] ", one)), "")
-        gate = re.sub(r"^1(\.0)? [-+] ", "", rest)
-        value = _value_named(program, node, gate) if gate.isidentifier() else None
-        raw = value is not None and applied(program, value)[0] in MATRICES | {"relu", "tanh"}
-        turned = "+" in rest and gate in names
-        if (names[0] and names[0] == names[1]) or raw or turned:
-            yield spot(node, text=shown(node), gate=names[0] or gate)
+    owner = program.owner(node)
+    sides = [_factors(one) for one in (node.left, node.right)]
+    if owner is None or not owner.is_module or min(map(len, sides)) < 2:
+        return False
+    names = [next((one for one in side if _GATE.match(one.replace("self.", ""))), "") for side in sides]
+    rest = next((one for side in sides for one in side if re.match(r"1(\.0)? [-+] ", one)), "")
+    gate = re.sub(r"^1(\.0)? [-+] ", "", rest)
+    value = _value_named(program, node, gate) if gate.isidentifier() else None
+    raw = value is not None and applied(program, value)[0] in MATRICES | {"relu", "tanh"}
+    turned = "+" in rest and gate in names
+    return ((names[0] and names[0] == names[1]) or raw or turned) and look_at(node, gate=names[0] or gate)
 
 
 def _factors(node: ast.expr) -> list[str]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    if is_binary(node, ast.Mult):
         return [*_factors(node.left), *_factors(node.right)]
     return [ast.unparse(node)]
 
 
 def _value_named(program: Program, node: ast.AST, name: str) -> ast.expr | None:
-    found = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name]
+    found = [one for one in nodes_in(node, ast.Name) if one.id == name]
     return program.value_of(found[0]) if found else None
 
 
-@suspects("router without a gradient")
-def _router(program: Program) -> Iterator[Spot]:
+@suspects_rows("router without a gradient", forwards)
+def _router(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
     """Find experts chosen by argmax, or by the indices of topk alone, in a model with a gate."""
-    for owner, forward in forwards(program):
-        if not re.search(r"expert|router|moe|gate", ast.unparse(owner.node), re.IGNORECASE):
-            continue
-        for node in ast.walk(forward):
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            value = node.value if isinstance(node, ast.Assign) else None
-            first = ast.unparse(target.elts[0]) if isinstance(target, ast.Tuple) else ""
-            part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else None
-            second = value is not None and re.search(r"\[1\]$|indices$", ast.unparse(value))
-            indices = second and part is not None and applied(program, part)[0] == "topk"
-            ignored = applied(program, value)[0] == "topk" and first.startswith("_") if value is not None else False
-            chosen = applied(program, value)[0] == "argmax" if value is not None else False
-            if isinstance(node, ast.Assign) and (indices or ignored or chosen):
-                yield spot(node, text=shown(node))
+    if not re.search(r"expert|router|moe|gate", ast.unparse(owner.node), re.IGNORECASE):
+        return
+    for node in ast.walk(forward):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        value = node.value if isinstance(node, ast.Assign) else None
+        first = ast.unparse(target.elts[0]) if isinstance(target, ast.Tuple) else ""
+        part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else None
+        second = value is not None and re.search(r"\[1\]$|indices$", ast.unparse(value))
+        indices = second and part is not None and applied(program, part)[0] == "topk"
+        ignored = applied(program, value)[0] == "topk" and first.startswith("_") if value is not None else False
+        chosen = applied(program, value)[0] == "argmax" if value is not None else False
+        if isinstance(node, ast.Assign) and (indices or ignored or chosen):
+            yield look_at(node)
 
 
-@suspects("weights of a mixture along the wrong axis")
-def _mixture_axis(program: Program) -> Iterator[Spot]:
+@suspects_each("weights of a mixture along the wrong axis", Program.modules)
+def _mixture_axis(program: Program, owner: Class) -> Iterator[Spot]:
     """Find the softmax of a gate or of the weights of a mixture, whose axis decides what adds up to 1."""
-    for owner in program.modules():
-        for node in ast.walk(owner.node):
-            name, operand = applied(program, node)
-            text = ast.unparse(operand) if operand is not None else ""
-            if name in {"softmax", "logsoftmax", "gumbelsoftmax"} and isinstance(node, ast.Call):
-                along = argument(node, "dim", 1 if program.names.full(node.func) else 0)
-                gate = re.search(r"gate|router|\bpi|mix|alpha|expert", text, re.IGNORECASE)
-                if gate and (along is None or constant(along) in {0, 1, 2}):
-                    yield spot(node, text=shown(node))
+    for node in ast.walk(owner.node):
+        name, operand = applied(program, node)
+        text = ast.unparse(operand) if operand is not None else ""
+        if name in {"softmax", "logsoftmax", "gumbelsoftmax"} and isinstance(node, ast.Call):
+            along = argument(node, "dim", 1 if program.names.full(node.func) else 0)
+            gate = re.search(r"gate|router|\bpi|mix|alpha|expert", text, re.IGNORECASE)
+            if gate and (along is None or constant(along) in {0, 1, 2}):
+                yield look_at(node)
 
 
 # --- differential equations ---
@@ -155,18 +153,16 @@ def _gradient_calls(program: Program) -> Iterator[tuple[ast.Assign, ast.Call]]:
             yield node, value
 
 
-@suspects("derivative by another variable")
-def _by_another(program: Program) -> Iterator[Spot]:
+@suspects_rows("derivative by another variable", _gradient_calls)
+def _by_another(program: Program, node: ast.Assign, call: ast.Call) -> object:
     """Find `u_xx = grad(u_t, x)` and `u_t = grad(u, x)`, whose names say something else."""
-    for node, call in _gradient_calls(program):
-        found = _DERIVATIVE.match(ast.unparse(node.targets[0]))
-        of, by = (ast.unparse(one).removesuffix(".sum()") for one in call.args[:2])
-        if found is None or by not in {"x", "y", "z", "t"}:
-            continue
-        inner = _DERIVATIVE.match(of)
-        before = inner["by"] if inner is not None else ""
-        if len(before) + 1 == len(found["by"]) and sorted(before + by) != sorted(found["by"]):
-            yield spot(node, text=shown(node))
+    found = _DERIVATIVE.match(ast.unparse(node.targets[0]))
+    of, by = (ast.unparse(one).removesuffix(".sum()") for one in call.args[:2])
+    if found is None or by not in {"x", "y", "z", "t"}:
+        return False
+    inner = _DERIVATIVE.match(of)
+    before = inner["by"] if inner is not None else ""
+    return len(before) + 1 == len(found["by"]) and sorted(before + by) != sorted(found["by"]) and look_at(node)
 
 
 @suspects("columns of the inputs exchanged")
@@ -185,19 +181,18 @@ def _columns(program: Program) -> Iterator[Spot]:
         if found is not None and column is not None and isinstance(node, ast.Assign) and orders:
             name = orders[0][int(column[1])] if int(column[1]) < len(orders[0]) else ""
             if name and found["by"][-1] != name:
-                yield spot(node, text=shown(node), name=name)
+                yield look_at(node, name=name)
 
 
-@suspects("gradient of a mean")
-def _of_mean(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        full = program.names.full(call.func)
-        first = call.args[0] if call.args else argument(call, "outputs")
-        if full == "torch.autograd.grad" and isinstance(first, ast.Call):
-            by = argument(call, "inputs", 1)
-            name, _ = applied(program, first)
-            if name == "mean" and by is not None and not re.search("param|weight", ast.unparse(by)):
-                yield spot(call, text=shown(call))
+@suspects_each("gradient of a mean", ast.Call)
+def _of_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
+    full = program.names.full(call.func)
+    first = call.args[0] if call.args else argument(call, "outputs")
+    if full == "torch.autograd.grad" and isinstance(first, ast.Call):
+        by = argument(call, "inputs", 1)
+        name, _ = applied(program, first)
+        if name == "mean" and by is not None and not re.search("param|weight", ast.unparse(by)):
+            yield look_at(call)
 
 
 @suspects("second derivative of a piecewise linear net")
@@ -210,11 +205,11 @@ def _kinked(program: Program) -> Iterator[Spot]:
         for one in made:
             found = layer(program, one)
             if found is not None and found.call is one and plain(found.name) in {"relu", "leakyrelu"}:
-                yield spot(one, text=shown(one))
+                yield look_at(one)
         for _, forward in forwards(program):
             for node in ast.walk(forward):
                 if isinstance(node, ast.Call) and applied(program, node)[0] in {"relu", "leakyrelu"}:
-                    yield spot(node, text=shown(node))
+                    yield look_at(node)
 
 
 def _is_second_derivative(program: Program, call: ast.Call) -> bool:
@@ -256,14 +251,12 @@ def _equation(program: Program) -> Iterator[Spot]:
     """Find the sum of derivatives that is to be zero."""
     for node in program.nodes:
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-        names = (
-            {one.id for one in ast.walk(value) if isinstance(one, ast.Name)} if isinstance(value, ast.BinOp) else set()
-        )
+        names = names_in(value) if isinstance(value, ast.BinOp) else set()
         found = {name for name in names if (match := _DERIVATIVE.match(name)) and match["of"] in _FIELDS}
-        sums = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Sub) for one in ast.walk(node))
+        sums = any(is_binary(one, ast.Add | ast.Sub) for one in ast.walk(node))
         second = any(len(name) > 3 and name[-1] == name[-2] for name in found)
         if isinstance(node, ast.Assign | ast.Return) and sums and found and (second or len(found) > 1):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 # --- steps of an ODE ---
@@ -288,7 +281,7 @@ def _integrator(program: Program) -> Iterator[Spot]:
             )
             bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", text)
             if isinstance(node, ast.stmt) and (adds_up or whole or bare):
-                yield spot(node, text=shown(node))
+                yield look_at(node)
 
 
 def _is_sum_of_slopes(text: str) -> bool:
@@ -304,29 +297,26 @@ def _read(function: Function, stores: bool) -> set[str]:
     """Return the names that a function reads, or those that it sets and gets."""
     given = {one.arg for one in function.args.args} if stores else set()
     kind = ast.Store if stores else ast.Load
-    return given | {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, kind)}
+    return given | {one.id for one in nodes_in(function, ast.Name) if isinstance(one.ctx, kind)}
 
 
 # --- biases ---
 
 
-@suspects("a column of biases beside a row")
-def _biases(program: Program) -> Iterator[Spot]:
+@suspects_each("a column of biases beside a row", forward_nodes(ast.BinOp))
+def _biases(program: Program, node: ast.BinOp) -> object:
     """Find `(a * b).sum(1) + self.bias(u)` with an embedding of one number, which has a second axis."""
-    for _, forward in forwards(program):
-        for node in ast.walk(forward):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-                continue
-            sides = (node.left, node.right)
-            flat = [_is_flat_sum(program, one) for one in sides]
-            if any(flat) and any(_bias(program, one) for one, row in zip(sides, flat, strict=True) if not row):
-                yield spot(node, text=shown(node))
+    if not is_binary(node, ast.Add):
+        return False
+    sides = (node.left, node.right)
+    flat = [_is_flat_sum(program, one) for one in sides]
+    return any(flat) and any(_bias(program, one) for one, row in zip(sides, flat, strict=True) if not row)
 
 
 def _is_flat_sum(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is a sum along an axis that does not stay."""
     held = program.value_of(node) if isinstance(node, ast.Name) else node
-    if isinstance(held, ast.BinOp) and isinstance(held.op, ast.Add):
+    if is_binary(held, ast.Add):
         return any(_is_flat_sum(program, one) for one in (held.left, held.right))
     if not isinstance(held, ast.Call) or applied(program, held)[0] != "sum":
         return False
@@ -336,10 +326,7 @@ def _is_flat_sum(program: Program, node: ast.expr) -> bool:
 def _bias(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the output of an embedding of one number, or a sum with one."""
     held = program.value_of(node) if isinstance(node, ast.Name) else node
-    if isinstance(held, ast.BinOp) and isinstance(held.op, ast.Add):
+    if is_binary(held, ast.Add):
         return any(_bias(program, one) for one in (held.left, held.right))
     found = layer(program, held.func) if isinstance(held, ast.Call) else None
     return found is not None and found.name == "Embedding" and constant(argument(found.call, "embedding_dim", 1)) == 1
-
-
-SUSPECTS = suspects_of(globals())

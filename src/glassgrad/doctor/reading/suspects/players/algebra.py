@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, is_negative, operand, text
 
 GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
 REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)
@@ -77,18 +77,18 @@ def word(program: Program, node: ast.expr | None) -> str:
 
 def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, ast.expr]]:
     """Return the terms of a sum with their signs, through means, quotients and numeric factors."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+    if is_negative(node):
         return signed(program, node.operand, -sign)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+    if is_binary(node, ast.Add | ast.Sub):
         behind = -sign if isinstance(node.op, ast.Sub) else sign
         return [*signed(program, node.left, sign), *signed(program, node.right, behind)]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    if is_binary(node, ast.Mult):
         for side, other in ((node.left, node.right), (node.right, node.left)):
             value = number(side)
             if value is not None:
                 return signed(program, other, -sign if value < 0 else sign)
         return [(sign * sign_of(node), node)]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp | ast.UnaryOp):
+    if is_binary(node, ast.Div) and isinstance(node.left, ast.BinOp | ast.UnaryOp):
         return signed(program, node.left, sign)
     if isinstance(node, ast.Call) and called(program, node) in _REDUCING:
         inner = operand(program, node)
@@ -99,13 +99,13 @@ def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, a
 
 def sign_of(node: ast.expr) -> int:
     """Return -1 for a product with an odd number of minus signs."""
-    negative = [one for one in factors(node) if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub)]
+    negative = [one for one in factors(node) if is_negative(one)]
     return -1 if len(negative) % 2 else 1
 
 
 def factors(node: ast.expr) -> list[ast.expr]:
     """Return the factors of a product."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    if is_binary(node, ast.Mult):
         return [*factors(node.left), *factors(node.right)]
     return [node]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.players.algebra import (
     around,
     bare,
@@ -21,7 +21,7 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     signed,
     word,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, is_negative, nodes_in, operand, text
 from glassgrad.doctor.reading.values import losses
 
 _MOST_LEFT = 0.4
@@ -45,7 +45,7 @@ def _fresh(program: Program) -> Iterator[Spot]:
             and word(program, one.input) != ""
         )
         if fresh or noised:
-            yield spot(one.call, text=shown(one.call))
+            yield look_at(one.call)
 
 
 _POSTERIOR = re.compile(r"beta|var(iance)?(_|\b|s)|log_?var", re.IGNORECASE)
@@ -54,22 +54,19 @@ _LEVEL = re.compile(r"1(\.0)? - |alpha|a_?bar|minus|next|prev|down", re.IGNORECA
 """A share of the signal or of the noise, by which a sampler without chance scales the predicted noise."""
 
 
-@suspects("predicted noise instead of new noise")
-def _reused(program: Program) -> Iterator[Spot]:
+@suspects_each("predicted noise instead of new noise", operations(ast.Add))
+def _reused(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `mean + sigma * predicted` where the mean has the predicted noise in it already."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+    for mean, noised in ((node.left, node.right), (node.right, node.left)):
+        parts = factors(noised)
+        noise = next((one for one in parts if isinstance(one, ast.Name) and _is_predicted(program, one)), None)
+        scale = " ".join(text(one) for one in parts if one is not noise)
+        if noise is None or len(parts) != 2 or _LEVEL.search(scale):
             continue
-        for mean, noised in ((node.left, node.right), (node.right, node.left)):
-            parts = factors(noised)
-            noise = next((one for one in parts if isinstance(one, ast.Name) and _is_predicted(program, one)), None)
-            scale = " ".join(text(one) for one in parts if one is not noise)
-            if noise is None or len(parts) != 2 or _LEVEL.search(scale):
-                continue
-            of_mean = re.search(r"mean|(^|_)mu(_|$)", word(program, mean))
-            spread = _POSTERIOR.search(scale) or (_DEVIATION.search(scale) and of_mean)
-            if spread and noise.id in _within(program, mean):
-                yield spot(node, text=shown(node), name=noise.id)
+        of_mean = re.search(r"mean|(^|_)mu(_|$)", word(program, mean))
+        spread = _POSTERIOR.search(scale) or (_DEVIATION.search(scale) and of_mean)
+        if spread and noise.id in _within(program, mean):
+            yield look_at(node, name=noise.id)
 
 
 def _is_predicted(program: Program, node: ast.expr, depth: int = 0) -> bool:
@@ -89,7 +86,7 @@ def _is_predicted(program: Program, node: ast.expr, depth: int = 0) -> bool:
 
 def _within(program: Program, node: ast.expr, depth: int = 0) -> set[str]:
     """Return the variables in an expression and in what its variables stand for."""
-    found = {one for one in ast.walk(node) if isinstance(one, ast.Name)}
+    found = set(nodes_in(node, ast.Name))
     names = {one.id for one in found}
     for one in found if depth < 3 else ():
         value = program.value_of(one)
@@ -107,7 +104,7 @@ def _schedule(program: Program) -> Iterator[Spot]:
         if (name == "cumprod" and re.search(r"^(self_)?betas?$", said)) or (
             name == "cumsum" and re.search(r"^alphas?$", said)
         ):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
     for node in program.nodes:
         if (
             not isinstance(node, ast.For)
@@ -148,7 +145,7 @@ def _ends_early(program: Program) -> Iterator[Spot]:
         betas = [start + (end - start) * at / (steps - 1) for at in range(int(steps))]
         left = math.sqrt(math.prod(1 - one for one in betas))
         if left > _MOST_LEFT:
-            yield spot(call, text=shown(call), steps=str(int(steps)), left=f"{left:.0%}")
+            yield look_at(call, steps=str(int(steps)), left=f"{left:.0%}")
 
 
 def _known(program: Program, node: ast.expr | None) -> float | None:
@@ -166,52 +163,35 @@ def _one_less(program: Program) -> Iterator[Spot]:
     if not mentions_any(program, strided):
         return
     for name, value, statement in named_values(program):
-        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub) or number(value.right) != 1:
+        if not is_binary(value, ast.Sub) or number(value.right) != 1:
             continue
         step = re.fullmatch(r"t|ts|step|timestep|timesteps|cur_t|time", word(program, value.left))
         if step and re.search(r"prev|next|^s$|_s$", name):
-            yield spot(statement, text=shown(statement))
+            yield look_at(statement)
 
 
-@suspects("velocity turned round")
-def _velocity(program: Program) -> Iterator[Spot]:
+@suspects_each("velocity turned round", operations(ast.Add))
+def _velocity(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a flow along (1 - t) * a + t * b whose target is a - b."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-            continue
-        ends: dict[bool, str] = {}
-        for side in (node.left, node.right):
-            parts = [bare(program, one) for one in factors(side)]
-            rest = [
-                text(one) for one in parts if not isinstance(one, ast.BinOp) and not re.match(r"t\w*$|time", text(one))
-            ]
-            if len(parts) == 2 and len(rest) == 1:
-                ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
-        if set(ends) == {True, False}:
-            place = program.function(node) or program.tree
-            for one in ast.walk(place):
-                if (
-                    isinstance(one, ast.BinOp)
-                    and isinstance(one.op, ast.Sub)
-                    and (text(one.left), text(one.right)) == (ends[True], ends[False])
-                ):
-                    yield spot(one, text=shown(one))
+    ends: dict[bool, str] = {}
+    for side in (node.left, node.right):
+        parts = [bare(program, one) for one in factors(side)]
+        rest = [text(one) for one in parts if not isinstance(one, ast.BinOp) and not re.match(r"t\w*$|time", text(one))]
+        if len(parts) == 2 and len(rest) == 1:
+            ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
+    if set(ends) == {True, False}:
+        place = program.function(node) or program.tree
+        for one in ast.walk(place):
+            if is_binary(one, ast.Sub) and (text(one.left), text(one.right)) == (ends[True], ends[False]):
+                yield look_at(one)
 
 
-@suspects("guidance that falls short")
-def _guidance(program: Program) -> Iterator[Spot]:
+@suspects_each("guidance that falls short", operations(ast.Sub))
+def _guidance(program: Program, node: ast.BinOp) -> object:
     """Find classifier-free guidance with the two predictions exchanged."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-            left, right = word(program, node.left), word(program, node.right)
-            free = re.compile(r"uncond|_u$|null|empty")
-            if (
-                free.search(left)
-                and re.search(r"cond|_c$|text", right)
-                and not free.search(right)
-                and "loss" not in left
-            ):
-                yield spot(node, text=shown(node))
+    left, right = word(program, node.left), word(program, node.right)
+    free = re.compile(r"uncond|_u$|null|empty")
+    return free.search(left) and re.search(r"cond|_c$|text", right) and not free.search(right) and "loss" not in left
 
 
 @suspects("energies with exchanged signs")
@@ -227,7 +207,7 @@ def _energies(program: Program) -> Iterator[Spot]:
             and sides.get("real") == -1
             and mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE))
         ):
-            yield spot(value, text=shown(value))
+            yield look_at(value)
 
 
 def _drawn(node: ast.expr) -> str:
@@ -253,17 +233,17 @@ def _other_direction(program: Program) -> Iterator[Spot]:
         if len(found) == 2 and len(names) == 1 and len(shapes) == 2 and len({sign for _, sign in shapes}) == 1:
             for way, sign, _, node in found:
                 if way != sign and not _is_subtracted(program, node):
-                    yield spot(node, text=shown(node), what="multiplies by" if way > 0 else "divides by")
+                    yield look_at(node, what="multiplies by" if way > 0 else "divides by")
 
 
 def _change_of_volume(program: Program, function: Function) -> tuple[int, int, str, ast.expr] | None:
     """Return whether a function multiplies by exp(s) (1) or divides (-1), the sign of its sum of s, s and the sum."""
-    results = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)]
+    results = [one.value for one in nodes_in(function, ast.Return)]
     pair = results[0] if len(results) == 1 else None
     if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
         return None
     total = held(program, pair.elts[1])
-    sign = -1 if isinstance(total, ast.UnaryOp) and isinstance(total.op, ast.USub) else 1
+    sign = -1 if is_negative(total) else 1
     total = total.operand if isinstance(total, ast.UnaryOp) else total
     logarithm = operand(program, total) if isinstance(total, ast.Call) and called(program, total) == "sum" else None
     if isinstance(logarithm, ast.UnaryOp):
@@ -284,7 +264,7 @@ def _scaling(program: Program, node: ast.BinOp, logarithm: str) -> int:
     for side in sides if isinstance(node.op, ast.Div | ast.Mult) else ():
         factor = held(program, side)
         power = operand(program, factor) if isinstance(factor, ast.Call) and called(program, factor) == "exp" else None
-        negative = isinstance(power, ast.UnaryOp) and isinstance(power.op, ast.USub)
+        negative = is_negative(power)
         inner = power.operand if isinstance(power, ast.UnaryOp) else power
         if inner is not None and text(inner) == logarithm:
             return -1 if negative != isinstance(node.op, ast.Div) else 1
@@ -304,6 +284,3 @@ def _is_subtracted(program: Program, node: ast.expr) -> bool:
         if not name or re.search(rf"-=? {re.escape(name)}\b|-{re.escape(name)}\b", around(program, call)):
             return True
     return not calls
-
-
-SUSPECTS = suspects_of(globals())

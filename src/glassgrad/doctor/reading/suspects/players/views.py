@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.program import DEEPEST, Function, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import suspects
 from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, returns
 
@@ -80,6 +80,3 @@ def _is_cut(program: Program, node: ast.expr) -> bool:
     decorators = [text(one) for one in function.decorator_list] if function is not None else []
     said = [*decorators, *(text(item) for one in outer for item in one.items)]
     return any("no_grad" in one for one in said)
-
-
-SUSPECTS = suspects_of(globals())

@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Program, argument
+from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.sequences.parts import inside, names_in, runs, says, stored_in
-from glassgrad.doctor.reading.suspects.spelling import called
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.sequences.parts import Run, inside, names_in, runs, says, stored_in
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes_in
 from glassgrad.doctor.reading.values import layer, losses
 
 _STATE = re.compile(r"(h|hidden|state|hx|s|h_?t|h_?prev|prev_h\w*|hidden_state|h_state|c|cell)$")
@@ -41,58 +41,51 @@ def _assigns(loop: ast.For) -> Iterator[ast.Assign]:
 # --- what a step begins from ---
 
 
-@suspects("state of a hand-made cell set back")
-def _set_back(program: Program) -> Iterator[Spot]:
+@suspects_rows("state of a hand-made cell set back", _time_loops)
+def _set_back(program: Program, loop: ast.For, _: frozenset[str]) -> Iterator[Spot]:
     """Find `h = torch.zeros(...)` in a loop over steps that updates h afterwards."""
-    for loop, _ in _time_loops(program):
-        rows = list(_assigns(loop))
-        for node in rows:
-            names = stored_in(*node.targets)
-            later = (one for one in rows if one.lineno > node.lineno and names & stored_in(*one.targets))
-            if (
-                _FRESH.search(ast.unparse(node.value))
-                and any(names & names_in(one.value) for one in later)
-                and isinstance(program.parents.get(node), ast.For)
-            ):
-                yield spot(node, text=shown(node))
+    rows = list(_assigns(loop))
+    for node in rows:
+        names = stored_in(*node.targets)
+        later = (one for one in rows if one.lineno > node.lineno and names & stored_in(*one.targets))
+        if (
+            _FRESH.search(ast.unparse(node.value))
+            and any(names & names_in(one.value) for one in later)
+            and isinstance(program.parents.get(node), ast.For)
+        ):
+            yield look_at(node)
 
 
-@suspects("state of a hand-made cell never updated")
-def _never_updated(program: Program) -> Iterator[Spot]:
+@suspects_rows("state of a hand-made cell never updated", _time_loops)
+def _never_updated(program: Program, loop: ast.For, steps: frozenset[str]) -> Iterator[Spot]:
     """Find `new = f(x[:, t], h)` in a loop over steps that never assigns h."""
-    for loop, steps in _time_loops(program):
-        stored = stored_in(loop)
-        for node in _assigns(loop):
-            states = {name for name in names_in(node.value) if _STATE.match(name)}
-            reads = steps & names_in(node.value) and isinstance(node.value, ast.Call)
-            target = ast.unparse(node.targets[0])
-            if (
-                reads
-                and states
-                and not states & stored
-                and re.search(r"h|state|new|c_|out", target)
-                and not re.search(r"att|score|energ|context|encoder_h", ast.unparse(node))
-            ):
-                yield spot(node, text=shown(node), state=min(states))
+    stored = stored_in(loop)
+    for node in _assigns(loop):
+        states = {name for name in names_in(node.value) if _STATE.match(name)}
+        reads = steps & names_in(node.value) and isinstance(node.value, ast.Call)
+        target = ast.unparse(node.targets[0])
+        if (
+            reads
+            and states
+            and not states & stored
+            and re.search(r"h|state|new|c_|out", target)
+            and not re.search(r"att|score|energ|context|encoder_h", ast.unparse(node))
+        ):
+            yield look_at(node, state=min(states))
 
 
-@suspects("gradient cut between steps")
-def _cut(program: Program) -> Iterator[Spot]:
+@suspects_rows("gradient cut between steps", _time_loops)
+def _cut(program: Program, loop: ast.For, _: frozenset[str]) -> Iterator[Spot]:
     """Find `h.detach()` in a loop over steps that updates h."""
-    for loop, _ in _time_loops(program):
-        stored = stored_in(loop)
-        function = program.function(loop)
-        if function is None or "no_grad" in ast.unparse(function):
-            continue
-        for node in ast.walk(loop):
-            if (
-                isinstance(node, ast.Call)
-                and called(program, node) == "detach"
-                and isinstance(node.func, ast.Attribute)
-            ):
-                name = ast.unparse(node.func.value)
-                if name in stored and _STATE.match(name.removeprefix("self.")):
-                    yield spot(node, text=shown(program.statement(node)))
+    stored = stored_in(loop)
+    function = program.function(loop)
+    if function is None or "no_grad" in ast.unparse(function):
+        return
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and called(program, node) == "detach" and isinstance(node.func, ast.Attribute):
+            name = ast.unparse(node.func.value)
+            if name in stored and _STATE.match(name.removeprefix("self.")):
+                yield spot(node, text=shown(program.statement(node)))
 
 
 @suspects("state of nothing in a loop")
@@ -106,11 +99,11 @@ def _none(program: Program) -> Iterator[Spot]:
             continue
         text, state = ast.unparse(loops[0]), ast.unparse(target.elts[1])
         empty = (len(call.args) == 1 and not call.keywords) or ast.unparse(call.args[-1]) == "None"
-        fed = names_in(call.args[0]) & stored_in(*[one for one in ast.walk(loops[0]) if isinstance(one, ast.Assign)])
+        fed = names_in(call.args[0]) & stored_in(*list(nodes_in(loops[0], ast.Assign)))
         grows = any(re.search(rf"cat\(.*\b{re.escape(one)}\b", text) for one in fed)
         unread = len(re.findall(rf"\b{re.escape(state)}\b", text)) == 1 or state == "_"
         if empty and fed and unread and not grows and "backward(" not in text and "append(" in text:
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 # --- what a step reads ---
@@ -135,7 +128,7 @@ def _same_input(program: Program) -> Iterator[Spot]:
         if token and re.search(rf"\b{re.escape(token[0])}{_CHANGED}", ast.unparse(loops[0])):
             continue  # changed in place
         if token and state and isinstance(loops[0], ast.For) and not first & stored_in(loops[0]):
-            yield spot(call, text=shown(call), token=token[0])
+            yield look_at(call, token=token[0])
 
 
 def _same_window(program: Program) -> Iterator[Spot]:
@@ -155,7 +148,7 @@ def _same_window(program: Program) -> Iterator[Spot]:
         inner = "|".join(map(re.escape, sorted({name, *first})))
         grows = re.search(rf"\b({inner})(\.append|\.pop|\.extend|\[.*\] = | \+= )", text)
         if models and fixed and not grows and "append(" in text and "train" not in text:
-            yield spot(call, text=shown(call), token=name)
+            yield look_at(call, token=name)
 
 
 @suspects("decoder reads what it should say")
@@ -178,40 +171,36 @@ def _reads_target(program: Program) -> Iterator[Spot]:
                 and (name in wanted or re.match("t", name))
                 and ("embed" in ast.unparse(program.statement(node)) or "emb(" in ast.unparse(program.statement(node)))
             ):
-                yield spot(node, text=shown(node))
+                yield look_at(node)
 
 
 # --- states of LSTMs ---
 
 
-@suspects("cell state read as the result")
-def _cell_read(program: Program) -> Iterator[Spot]:
+@suspects_each("cell state read as the result", runs)
+def _cell_read(program: Program, one: Run) -> object:
     """Find `out, (h, c) = lstm(x)` where only c is read."""
-    for one in runs(program):
-        statement = program.statement(one.call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one.call else None
-        pair = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
-        if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2 or one.name != "LSTM":
-            continue
-        names = [node for node in inside(program, one.around, ast.Name) if isinstance(node, ast.Name)]
-        reads = {node.id: node for node in names if isinstance(node.ctx, ast.Load) and node.lineno > statement.lineno}
-        hidden, cell = (ast.unparse(part) for part in pair.elts)
-        if cell in reads and hidden not in reads and not one.outputs & set(reads):
-            yield spot(reads[cell], text=cell)
+    statement = program.statement(one.call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is one.call else None
+    pair = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
+    if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2 or one.name != "LSTM":
+        return False
+    names = [node for node in inside(program, one.around, ast.Name) if isinstance(node, ast.Name)]
+    reads = {node.id: node for node in names if isinstance(node.ctx, ast.Load) and node.lineno > statement.lineno}
+    hidden, cell = (ast.unparse(part) for part in pair.elts)
+    return cell in reads and hidden not in reads and not one.outputs & set(reads) and spot(reads[cell], text=cell)
 
 
-@suspects("one state for both of an LSTM")
-def _twice(program: Program) -> Iterator[Spot]:
+@suspects_each("one state for both of an LSTM", ast.Call)
+def _twice(program: Program, call: ast.Call) -> object:
     """Find `lstm(x, (h, h))` where h is the state of the step before."""
-    for call in program.calls:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-        state = argument(call, "hx", 1) if held is not None and held.name in {"LSTM", "LSTMCell"} else None
-        if (
-            isinstance(state, ast.Tuple)
-            and len({ast.unparse(one) for one in state.elts}) == 1 == len(state.elts) - 1
-            and names_in(state) & stored_in(program.statement(call))
-        ):
-            yield spot(call, text=shown(call))
+    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    state = argument(call, "hx", 1) if held is not None and held.name in {"LSTM", "LSTMCell"} else None
+    return (
+        isinstance(state, ast.Tuple)
+        and len({ast.unparse(one) for one in state.elts}) == 1 == len(state.elts) - 1
+        and names_in(state) & stored_in(program.statement(call))
+    )
 
 
 # --- equations of cells ---
@@ -226,25 +215,22 @@ def _cells(program: Program) -> Iterator[ast.AST]:
                 yield node
 
 
-@suspects("equation of a cell")
-def _equation(program: Program) -> Iterator[Spot]:
+@suspects_each("equation of a cell", _cells)
+def _equation(program: Program, function: ast.AST) -> Iterator[Spot]:
     """Find a sigmoid of new content, `i * c + f * g`, or `z * h + z * n`."""
-    for function in _cells(program):
-        for node in inside(program, function, ast.Call):
-            assert isinstance(node, ast.Call)
-            operand = ast.unparse(node.args[0]) if node.args else ast.unparse(getattr(node.func, "value", node))
-            if called(program, node) == "sigmoid" and re.fullmatch(
-                r"g|g_t|g_gate|cand\w*|\w*_tilde|c_hat|n_t", operand
-            ):
-                yield spot(node, text=shown(program.statement(node)))
-        for node in inside(program, function, ast.Assign, ast.Return):
-            value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-            if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
-                continue
-            left, right = ast.unparse(value.left), ast.unparse(value.right)
-            target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else "h"
-            if _wrong_sum(left, right, target):
-                yield spot(value, text=shown(value))
+    for node in inside(program, function, ast.Call):
+        assert isinstance(node, ast.Call)
+        operand = ast.unparse(node.args[0]) if node.args else ast.unparse(getattr(node.func, "value", node))
+        if called(program, node) == "sigmoid" and re.fullmatch(r"g|g_t|g_gate|cand\w*|\w*_tilde|c_hat|n_t", operand):
+            yield spot(node, text=shown(program.statement(node)))
+    for node in inside(program, function, ast.Assign, ast.Return):
+        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+        if not is_binary(value, ast.Add):
+            continue
+        left, right = ast.unparse(value.left), ast.unparse(value.right)
+        target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else "h"
+        if _wrong_sum(left, right, target):
+            yield look_at(value)
 
 
 def _wrong_sum(left: str, right: str, target: str) -> bool:
@@ -258,7 +244,3 @@ def _wrong_sum(left: str, right: str, target: str) -> bool:
     gate = re.search(r"\b(z\w*|u\w*|update\w*)\b", left)
     both = gate is not None and re.search(rf"\b{gate[1]}\b", right) is not None
     return both and bool(re.match(r"h", target)) and "1 -" not in left + right
-
-
-SUSPECTS = suspects_of(globals())
-_ = LOOPS

@@ -11,27 +11,27 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
-from glassgrad.doctor.reading.values import losses
+from glassgrad.doctor.reading.suspects.spelling import is_binary
+from glassgrad.doctor.reading.values import Loss, losses
 
 
-@suspects("blank that is a letter as well")
-def _blank(program: Program) -> Iterator[Spot]:
+@suspects_each("blank that is a letter as well", ast.Call)
+def _blank(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find CTC with the blank 0 while letters are numbered from 0."""
-    for call in program.calls:
-        name = last(program.names.full(call.func))
-        if name not in {"CTCLoss", "ctc_loss"}:
-            continue
-        given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
-        if given is not None and setting(program, given) != 0:
-            continue
-        blank = says(
-            program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'|[^=]= '[-_~#@][a-zA-Z0-9 ]"
-        )
-        letters = sorted(_numbered(program), key=lambda node: node.lineno) if not blank else []
-        for one in letters:
-            yield spot(one, call, text=shown(one), loss=f"{shown(call)} in line {call.lineno}")
+    name = last(program.names.full(call.func))
+    if name not in {"CTCLoss", "ctc_loss"}:
+        return
+    given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
+    if given is not None and setting(program, given) != 0:
+        return
+    blank = says(
+        program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'|[^=]= '[-_~#@][a-zA-Z0-9 ]"
+    )
+    letters = sorted(_numbered(program), key=lambda node: node.lineno) if not blank else []
+    for one in letters:
+        yield look_at(one, call, loss=f"{shown(call)} in line {call.lineno}")
 
 
 def _numbered(program: Program) -> Iterator[ast.expr]:
@@ -50,45 +50,42 @@ def _numbered(program: Program) -> Iterator[ast.expr]:
             yield call
     for node in program.nodes:
         coded = isinstance(node, ast.BinOp) and ast.unparse(node.right) in {"ord('a')", "ord('A')", "ord('0')"}
-        if coded and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not _is_raised(program, node):
+        if coded and is_binary(node, ast.Sub) and not _is_raised(program, node):
             yield node
 
 
 def _is_raised(program: Program, node: ast.expr) -> bool:
     """Tell whether something is added to a number."""
     outer = program.parents.get(node)
-    return isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add)
+    return is_binary(outer, ast.Add)
 
 
-@suspects("CTC of probabilities")
-def _ctc_probabilities(program: Program) -> Iterator[Spot]:
+@suspects_each("CTC of probabilities", losses)
+def _ctc_probabilities(program: Program, one: Loss) -> object:
     """Find a CTC loss of a softmax."""
-    for one in losses(program):
-        ends = [found.node for found in flow(program).ends(one.input)] if one.kind == "ctc_loss" else []
-        base = one.input
-        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute) and not program.names.full(base.func):
-            base = base.func.value
-        bound = program.bound(base) if isinstance(base, ast.Name) and one.kind == "ctc_loss" else None
-        ends += [bound.value] if bound is not None and bound.value is not None else []
-        text = " ; ".join(ast.unparse(end) for end in (one.input, *ends)) if one.kind == "ctc_loss" else ""
-        if re.search(r"(^|\.|; )softmax\(|sigmoid\(", text):
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+    ends = [found.node for found in flow(program).ends(one.input)] if one.kind == "ctc_loss" else []
+    base = one.input
+    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute) and not program.names.full(base.func):
+        base = base.func.value
+    bound = program.bound(base) if isinstance(base, ast.Name) and one.kind == "ctc_loss" else None
+    ends += [bound.value] if bound is not None and bound.value is not None else []
+    text = " ; ".join(ast.unparse(end) for end in (one.input, *ends)) if one.kind == "ctc_loss" else ""
+    return re.search(r"(^|\.|; )softmax\(|sigmoid\(", text) and look_at(one.call, program.statement(one.call))
 
 
-@suspects("CTC lengths of padded labels")
-def _ctc_targets(program: Program) -> Iterator[Spot]:
+@suspects_each("CTC lengths of padded labels", losses)
+def _ctc_targets(program: Program, one: Loss) -> Iterator[Spot]:
     """Find target lengths that are all the width of the padded labels."""
-    for one in losses(program):
-        given = argument(one.call, "target_lengths", 3) if one.kind == "ctc_loss" else None
-        if given is None:
-            continue
-        text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
-        if re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", text) and says(
-            program, r"(?i)pad|len\b|lens|lengths"
-        ):
-            bound = program.bound(given) if isinstance(given, ast.Name) else None
-            node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
-            yield spot(node, one.call, text=shown(node))
+    given = argument(one.call, "target_lengths", 3) if one.kind == "ctc_loss" else None
+    if given is None:
+        return
+    text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
+    if re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", text) and says(
+        program, r"(?i)pad|len\b|lens|lengths"
+    ):
+        bound = program.bound(given) if isinstance(given, ast.Name) else None
+        node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
+        yield look_at(node, one.call)
 
 
 @suspects("CTC with the batch first")
@@ -99,7 +96,7 @@ def _ctc_axes(program: Program) -> Iterator[Spot]:
     axes = {one.batch_first for one in runs(program)}
     for one in losses(program):
         if one.kind == "ctc_loss" and axes != {False}:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+            yield look_at(one.call, program.statement(one.call))
 
 
 @suspects("CTC lengths of the input")
@@ -114,6 +111,3 @@ def _ctc_lengths(program: Program) -> Iterator[Spot]:
         text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
         if not re.search(r"//|logit|log_p|logp|out|pred|/ 2|>> |emission|scores", text):
             yield spot(one.call, given, program.statement(one.call), text=shown(given))
-
-
-SUSPECTS = suspects_of(globals())

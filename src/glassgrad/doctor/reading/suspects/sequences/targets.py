@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.sequences.parts import extra, firsts, inside, parts_of, runs, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, source
-from glassgrad.doctor.reading.values import layer, losses, op
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, source
+from glassgrad.doctor.reading.values import Loss, layer, losses, op
 
 # --- shifts ---
 
@@ -48,21 +48,20 @@ def _shift(program: Program, node: ast.expr | None) -> tuple[str, int] | None:
     return None
 
 
-@suspects("shifted the wrong way")
-def _wrong_way(program: Program) -> Iterator[Spot]:
+@suspects_each("shifted the wrong way", losses)
+def _wrong_way(program: Program, one: Loss) -> Iterator[Spot]:
     """Find a loss of `logits[:, 1:]` and `tokens[:, :-1]`, or inputs `tokens[:, 1:]` with targets `tokens[:, :-1]`."""
-    for one in losses(program):
-        given, wanted = _shift(program, one.input), _shift(program, one.target)
-        if wanted is None or wanted[1] != -1:
-            continue
-        if given is not None and given[1] == 1 and given[0] != wanted[0]:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
-            continue
-        for call in program.calls:
-            same = program.function(call) is program.function(one.call) and call is not one.call
-            fed = [_shift(program, arg) for arg in call.args] if same and layer(program, call.func) is not None else []
-            if any(cut == (wanted[0], 1) for cut in fed):
-                yield spot(one.call, call, text=shown(one.call))
+    given, wanted = _shift(program, one.input), _shift(program, one.target)
+    if wanted is None or wanted[1] != -1:
+        return
+    if given is not None and given[1] == 1 and given[0] != wanted[0]:
+        yield look_at(one.call, program.statement(one.call))
+        return
+    for call in program.calls:
+        same = program.function(call) is program.function(one.call) and call is not one.call
+        fed = [_shift(program, arg) for arg in call.args] if same and layer(program, call.func) is not None else []
+        if any(cut == (wanted[0], 1) for cut in fed):
+            yield look_at(one.call, call)
 
 
 @suspects("shifted twice")
@@ -101,29 +100,28 @@ def _has_loss(program: Program, function: ast.AST) -> bool:
     return any(program.function(one.call) is function for one in losses(program))
 
 
-@suspects("decoder gets its own targets")
-def _own_targets(program: Program) -> Iterator[Spot]:
+@suspects_each("decoder gets its own targets", losses)
+def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
     """Find `model(source, target)` with a loss against the same target, unshifted."""
-    for one in losses(program):
-        base = one.target
-        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
-            base = base.func.value
-        if not isinstance(base, ast.Name) or one.kind != "cross_entropy":
+    base = one.target
+    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+        base = base.func.value
+    if not isinstance(base, ast.Name) or one.kind != "cross_entropy":
+        return
+    for call in program.calls:
+        if program.function(call) is not program.function(one.call) or call is one.call or len(call.args) < 2:
             continue
-        for call in program.calls:
-            if program.function(call) is not program.function(one.call) or call is one.call or len(call.args) < 2:
-                continue
-            held = layer(program, call.func)
-            given = [ast.unparse(arg) for arg in call.args[1:]]
-            own = held is not None and (held.owner is not None or held.name == "Transformer")
-            if (
-                held is not None
-                and own
-                and base.id in given
-                and re.match(r"(tgt|trg|target|y|dec|out|label)", base.id)
-                and (held.owner is None or not _shifts(program, held.owner.node))
-            ):
-                yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
+        held = layer(program, call.func)
+        given = [ast.unparse(arg) for arg in call.args[1:]]
+        own = held is not None and (held.owner is not None or held.name == "Transformer")
+        if (
+            held is not None
+            and own
+            and base.id in given
+            and re.match(r"(tgt|trg|target|y|dec|out|label)", base.id)
+            and (held.owner is None or not _shifts(program, held.owner.node))
+        ):
+            yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
 
 
 def _shifts(program: Program, node: ast.AST) -> bool:
@@ -133,23 +131,21 @@ def _shifts(program: Program, node: ast.AST) -> bool:
     )
 
 
-@suspects("no target mask")
-def _no_target_mask(program: Program) -> Iterator[Spot]:
+@suspects_each("no target mask", ast.Call)
+def _no_target_mask(program: Program, call: ast.Call) -> object:
     """Find a decoder of the library without a mask of the future."""
-    for call in program.calls:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-        if held is None or held.owner is not None:
-            continue
-        decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
-        keys = {one.arg for one in call.keywords}
-        place = 3 if held.name == "Transformer" else 2
-        if (
-            decodes
-            and not keys & {"tgt_mask", "tgt_is_causal", None}
-            and len(call.args) <= place
-            and says(program, r"cross_entropy|CrossEntropy|NLLLoss")
-        ):
-            yield spot(call, text=shown(call))
+    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    if held is None or held.owner is not None:
+        return False
+    decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
+    keys = {one.arg for one in call.keywords}
+    place = 3 if held.name == "Transformer" else 2
+    return (
+        decodes
+        and not keys & {"tgt_mask", "tgt_is_causal", None}
+        and len(call.args) <= place
+        and says(program, r"cross_entropy|CrossEntropy|NLLLoss")
+    )
 
 
 @suspects("mask of another axis")
@@ -160,7 +156,7 @@ def _mask_axis(program: Program) -> Iterator[Spot]:
         if called(program, call) == "generate_square_subsequent_mask" and call.args:
             text = ast.unparse(call.args[0])
             if known == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", text):
-                yield spot(call, text=shown(call))
+                yield look_at(call)
 
 
 _AHEAD = re.compile(
@@ -187,7 +183,7 @@ def _hidden(program: Program) -> Iterator[Spot]:
         module = owner is not None and owner.is_module and ast.unparse(owner.node)
         attends = module and re.search(r"attn|attention|Transformer|softmax", module)
         if causal or name == "generate_square_subsequent_mask" or (triangle and attends):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 def _looks_ahead(node: ast.AST) -> bool:
@@ -204,44 +200,39 @@ def _looks_ahead(node: ast.AST) -> bool:
 # --- losses over positions ---
 
 
-@suspects("view of scores into classes and places")
-def _view_classes(program: Program) -> Iterator[Spot]:
+@suspects_each("view of scores into classes and places", losses)
+def _view_classes(program: Program, one: Loss) -> object:
     """Find `cross_entropy(logits.view(batch, classes, -1), y)` of scores with the classes last."""
-    for one in losses(program):
-        node = one.input
-        if (
-            one.kind in {"cross_entropy", "nll_loss"}
-            and isinstance(node, ast.Call)
-            and called(program, node) in {"view", "reshape"}
-            and len(node.args) == 3
-            and not turns(node)
-        ):
-            yield spot(one.call, program.statement(one.call), text=shown(node))
+    node = one.input
+    return (
+        one.kind in {"cross_entropy", "nll_loss"}
+        and isinstance(node, ast.Call)
+        and called(program, node) in {"view", "reshape"}
+        and len(node.args) == 3
+        and not turns(node)
+        and spot(one.call, program.statement(one.call), text=shown(node))
+    )
 
 
-@suspects("mean over masked places")
-def _masked_mean(program: Program) -> Iterator[Spot]:
+@suspects_each("mean over masked places", ast.Call)
+def _masked_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `(loss * mask).mean()`."""
-    for call in program.calls:
-        name, operand = op(program, call)
-        bound = program.bound(operand) if name == "mean" and isinstance(operand, ast.Name) else None
-        operand = bound.value if bound is not None and bound.value is not None else operand
-        if name == "mean" and isinstance(operand, ast.BinOp) and isinstance(operand.op, ast.Mult) and not call.args[1:]:
-            sides = [ast.unparse(one) for one in (operand.left, operand.right)]
-            masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]
-            if masks and any(re.search(r"loss|nll|ce\b|err|entropy|\*\* 2", one) for one in sides):
-                yield spot(call, text=shown(call), mask=masks[0])
+    name, operand = op(program, call)
+    bound = program.bound(operand) if name == "mean" and isinstance(operand, ast.Name) else None
+    operand = bound.value if bound is not None and bound.value is not None else operand
+    if name == "mean" and is_binary(operand, ast.Mult) and not call.args[1:]:
+        sides = [ast.unparse(one) for one in (operand.left, operand.right)]
+        masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]
+        if masks and any(re.search(r"loss|nll|ce\b|err|entropy|\*\* 2", one) for one in sides):
+            yield look_at(call, mask=masks[0])
 
 
-@suspects("loss of the padding alone")
-def _padding_alone(program: Program) -> Iterator[Spot]:
+@suspects_each("loss of the padding alone", operations(ast.Mult))
+def _padding_alone(program: Program, node: ast.BinOp) -> object:
     """Find `(loss * pad_mask).sum()`, by its name a mask of the padding."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            sides = [ast.unparse(one) for one in (node.left, node.right)]
-            pads = any(re.fullmatch(r"(self\.)?(pad\w*|is_pad\w*|padding\w*)(\.float\(\))?", one) for one in sides)
-            if pads and any(re.search(r"loss|nll|ce\b|err", one) for one in sides):
-                yield spot(node, text=shown(node))
+    sides = [ast.unparse(one) for one in (node.left, node.right)]
+    pads = any(re.fullmatch(r"(self\.)?(pad\w*|is_pad\w*|padding\w*)(\.float\(\))?", one) for one in sides)
+    return pads and any(re.search(r"loss|nll|ce\b|err", one) for one in sides)
 
 
 @suspects("mean that counts the padding")
@@ -250,14 +241,14 @@ def _counts_padding(program: Program) -> Iterator[Spot]:
     if not says(program, r"(?i)\bpad|lengths?\b"):
         return
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Call):
+        if is_binary(node, ast.Div) and isinstance(node.left, ast.Call):
             axis = re.search(r"sum\((dim=|axis=)?1\)$", ast.unparse(node.left))
             if (
                 axis
                 and "mask" not in ast.unparse(node)
                 and re.fullmatch(r"\w+\.(size\(1\)|shape\[1\])", ast.unparse(node.right))
             ):
-                yield spot(node, text=shown(node))
+                yield look_at(node)
 
 
 @suspects("loss that knows no padding")
@@ -277,7 +268,7 @@ def _knows_none(program: Program) -> Iterator[Spot]:
         text = ast.unparse(one.call)
         places = re.search(r"flatten\(0, 1\)|transpose\(1, 2\)|permute\(0, 2, 1\)|(view|reshape)\(-1, ", text)
         if one.kind == "cross_entropy" and places:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+            yield look_at(one.call, program.statement(one.call))
 
 
 @suspects("first step of the outputs never filled")
@@ -296,21 +287,17 @@ def _never_filled(program: Program) -> Iterator[Spot]:
             and one.kind == "cross_entropy"
             and not re.search(r"\[1:|1:\]", ast.unparse(one.call))
         ):
-            yield spot(one.call, program.statement(one.call), *fills[:1], text=shown(one.call))
+            yield look_at(one.call, program.statement(one.call), *fills[:1])
 
 
-@suspects("perplexity to another base")
-def _perplexity(program: Program) -> Iterator[Spot]:
+@suspects_each("perplexity to another base", operations(ast.Pow))
+def _perplexity(program: Program, node: ast.BinOp) -> object:
     """Find `2 ** loss` of a loss in nats."""
-    for node in program.nodes:
-        if (
-            isinstance(node, ast.BinOp)
-            and isinstance(node.op, ast.Pow)
-            and number(node.left) == 2
-            and re.search(r"loss|nll|entropy|\bce\b", ast.unparse(node.right))
-            and not re.search(r"log\(2|log2", ast.unparse(node))
-        ):
-            yield spot(node, text=shown(node))
+    return (
+        number(node.left) == 2
+        and re.search(r"loss|nll|entropy|\bce\b", ast.unparse(node.right))
+        and not re.search(r"log\(2|log2", ast.unparse(node))
+    )
 
 
 @suspects("loss over places that were not masked")
@@ -331,7 +318,7 @@ def _unmasked_places(program: Program) -> Iterator[Spot]:
                 and f"[{chosen}]" not in ast.unparse(one.call)
                 and "mask" not in ast.unparse(one.call)
             ):
-                yield spot(one.call, program.statement(one.call), node, text=shown(one.call))
+                yield look_at(one.call, program.statement(one.call), node)
 
 
 @suspects("rows of time against rows of examples")
@@ -346,31 +333,24 @@ def _time_major(program: Program) -> Iterator[Spot]:
             r"^\w+\.(view\(-1\)|reshape\(-1\)|flatten\(\))$", ast.unparse(one.target)
         )
         if flat and rows:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+            yield look_at(one.call, program.statement(one.call))
 
 
-@suspects("labels copied behind the masking")
-def _masked_labels(program: Program) -> Iterator[Spot]:
+@suspects_each("labels copied behind the masking", ast.Assign)
+def _masked_labels(program: Program, node: ast.Assign) -> Iterator[Spot]:
     """Find `labels = ids.clone()` behind `ids[chosen] = MASK`."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
-            continue
-        text = f"{ast.unparse(node.value)} "
-        base = ast.unparse(node.targets[0].value)
-        if not re.search(r"(?i)mask", text) or not re.search(
-            r"mask|chosen|pick|sel", ast.unparse(node.targets[0].slice)
-        ):
-            continue
-        around = program.function(node) or program.tree
-        for later in inside(program, around, ast.Assign):
-            assert isinstance(later, ast.Assign)
-            copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", ast.unparse(later.value))
-            if (
-                later.lineno > node.lineno
-                and copies
-                and re.search(r"label|target|\by\b", ast.unparse(later.targets[0]))
-            ):
-                yield spot(later, node, text=shown(later))
+    if not isinstance(node.targets[0], ast.Subscript):
+        return
+    text = f"{ast.unparse(node.value)} "
+    base = ast.unparse(node.targets[0].value)
+    if not re.search(r"(?i)mask", text) or not re.search(r"mask|chosen|pick|sel", ast.unparse(node.targets[0].slice)):
+        return
+    around = program.function(node) or program.tree
+    for later in inside(program, around, ast.Assign):
+        assert isinstance(later, ast.Assign)
+        copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", ast.unparse(later.value))
+        if later.lineno > node.lineno and copies and re.search(r"label|target|\by\b", ast.unparse(later.targets[0])):
+            yield look_at(later, node)
 
 
 @suspects("inputs as their own labels")
@@ -382,7 +362,4 @@ def _own_labels(program: Program) -> Iterator[Spot]:
     for call in program.calls if aware and not any(re.search(shifts, body) for body in aware) else ():
         labels = [one.value for one in call.keywords if one.arg and re.search(r"label|target", one.arg)]
         if labels and call.args and ast.unparse(labels[0]) == ast.unparse(call.args[0]) and "cross_entropy" in aware[0]:
-            yield spot(call, program.statement(call), text=shown(call))
-
-
-SUSPECTS = suspects_of(globals())
+            yield look_at(call, program.statement(call))

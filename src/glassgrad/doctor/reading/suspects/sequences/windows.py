@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import DEEPEST, Program, number
+from glassgrad.doctor.reading.program import DEEPEST, Class, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, operand, text
 from glassgrad.doctor.reading.values import layer, losses
 
 _SAME = named(
@@ -62,7 +62,7 @@ def _within(program: Program) -> Iterator[Spot]:
                 or start in {f"{upper} - 1", f"{upper} + 1"}
                 or (upper != lower and index == f"{upper} + 1")
             ):
-                yield spot(node, window, text=shown(node), window=shown(window))
+                yield look_at(node, window, window=shown(window))
 
 
 @suspects("target equal to its window")
@@ -78,7 +78,7 @@ def _equal(program: Program) -> Iterator[Spot]:
                 ast.unparse(getattr(program.statement(one), "targets", [ast.Pass()])[0]) for one in (first, second)
             ]
             if re.search(r"^x|inp|src|ids|seq", names[0]) and re.search(r"^y|targ|label|tgt|next", names[1]):
-                yield spot(second, first, text=shown(second))
+                yield look_at(second, first)
 
 
 @suspects("example that is its own target")
@@ -111,7 +111,7 @@ def _two_ahead(program: Program) -> Iterator[Spot]:
                 and start != upper
                 and re.search(r"\b[yY]|[tT]arg|label", ast.unparse(program.statement(second)))
             ):
-                yield spot(second, first, text=shown(second))
+                yield look_at(second, first)
 
 
 @suspects("overlapping windows split at random")
@@ -129,7 +129,7 @@ def _split(program: Program) -> Iterator[Spot]:
         if name == "random_split" or (
             name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
         ):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
         target = ast.unparse(program.statement(call))
         if name in {"randperm", "permutation"} and not program.loops(call) and not call.keywords:
             base = re.match(r"(\w+) = ", target)
@@ -137,7 +137,7 @@ def _split(program: Program) -> Iterator[Spot]:
                 rf"(test|val|train)\w*\b.*= .*\b{base[1]}\[(:\w|\w+:|-)", ast.unparse(program.tree)
             )
             if cuts:
-                yield spot(call, text=shown(call))
+                yield look_at(call)
 
 
 @suspects("shifted against the time")
@@ -157,40 +157,39 @@ def _frames(program: Program) -> Iterator[Spot]:
             r" [-/<>] |pct_change|diff", ast.unparse(statement)
         )
         if plain and by is not None and ((ahead and by > 0) or (behind and not ahead and by < 0)):
-            yield spot(statement, text=shown(statement))
+            yield look_at(statement)
 
 
-@suspects("causal convolution that sees ahead")
-def _ahead(program: Program) -> Iterator[Spot]:
+@suspects_each("causal convolution that sees ahead", Program.modules)
+def _ahead(program: Program, owner: Class) -> Iterator[Spot]:
     """Find a causal convolution padded on the right, or on both sides without a cut."""
-    for owner in program.modules():
-        text = ast.unparse(owner.node)
-        if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", text):
+    text = ast.unparse(owner.node)
+    if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", text):
+        return
+    for call in ast.walk(owner.node):
+        if (
+            isinstance(call, ast.Subscript)
+            and "homp" in owner.node.name
+            and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", ast.unparse(call))
+        ):
+            yield look_at(call)
+        if not isinstance(call, ast.Call):
             continue
-        for call in ast.walk(owner.node):
-            if (
-                isinstance(call, ast.Subscript)
-                and "homp" in owner.node.name
-                and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", ast.unparse(call))
-            ):
-                yield spot(call, text=shown(call))
-            if not isinstance(call, ast.Call):
-                continue
-            sides = (
-                call.args[1].elts
-                if called(program, call) == "pad" and len(call.args) > 1 and isinstance(call.args[1], ast.Tuple)
-                else []
-            )
-            if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
-                yield spot(call, text=shown(call))
-            keys = {one.arg for one in call.keywords}
-            conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in text
-            if (
-                conv
-                and not re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", text)
-                and "padding=0" not in ast.unparse(call)
-            ):
-                yield spot(call, text=shown(call))
+        sides = (
+            call.args[1].elts
+            if called(program, call) == "pad" and len(call.args) > 1 and isinstance(call.args[1], ast.Tuple)
+            else []
+        )
+        if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
+            yield look_at(call)
+        keys = {one.arg for one in call.keywords}
+        conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in text
+        if (
+            conv
+            and not re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", text)
+            and "padding=0" not in ast.unparse(call)
+        ):
+            yield look_at(call)
 
 
 @suspects("target in another scale than its window")
@@ -238,11 +237,11 @@ def _scaled_by_itself(program: Program, node: ast.expr) -> ast.expr | None:
             and re.search(r"\.fit\(|[nN]orm|[sS]cal", text(held))
         )
         return _bare(program, made.args[0]) if fits else None
-    while isinstance(made, ast.BinOp) and isinstance(made.op, ast.Sub) and number(made.right) is not None:
+    while is_binary(made, ast.Sub) and number(made.right) is not None:
         made = made.left
-    if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Div):
+    if not is_binary(made, ast.Div):
         return None
-    inner = made.left.left if isinstance(made.left, ast.BinOp) and isinstance(made.left.op, ast.Sub) else made.left
+    inner = made.left.left if is_binary(made.left, ast.Sub) else made.left
     divisor = made.right.left if isinstance(made.right, ast.BinOp) else made.right
     own = text(_bare(program, divisor)) if isinstance(divisor, ast.Name) else text(divisor)
     name = re.escape(text(inner))
@@ -253,6 +252,3 @@ def _scaled_by_itself(program: Program, node: ast.expr) -> ast.expr | None:
 def _base(program: Program, node: ast.expr) -> str:
     """Return x of a slice `x[a:b]` or a value `x[a]`."""
     return text(node.value) if isinstance(node, ast.Subscript) else ""
-
-
-SUSPECTS = suspects_of(globals())

@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, bare, targets_of
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, operand
+from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, operand, text
 from glassgrad.doctor.reading.values import end, losses
 
 _PREDICTED = re.compile(r"pred|guess|output|y_?hat|scores?$|prob|logit|(^|_)(out|p)$", re.IGNORECASE)
@@ -81,16 +81,14 @@ _FLAT = re.compile(r"(\.squeeze\(.*?\)|\[:, 0\]|\.(view|reshape)\(-1\)|\.flatten
 @suspects("compared in another shape")
 def _shapes(program: Program) -> Iterator[Spot]:
     """Find `pred == y` where the loss takes `y.squeeze(1)`, `y.unsqueeze(1)` or `out.squeeze(1)`."""
-    forms = [(ast.unparse(one.input), ast.unparse(one.target)) for one in losses(program) if one.target is not None]
+    forms = [(text(one.input), text(one.target)) for one in losses(program) if one.target is not None]
     inputs, targets = " ".join(one for one, _ in forms), " ".join(one for _, one in forms)
     flat_target, column_target, flat_input = _FLAT.search(targets), _COLUMN.search(targets), _FLAT.search(inputs)
-    for node in program.nodes:
-        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq) or not forms:
+    for node in nodes(program, ast.Compare):
+        if not isinstance(node.ops[0], ast.Eq) or not forms:
             continue
-        sides = [ast.unparse(one) for one in (node.left, node.comparators[0])]
-        whole = " ".join(
-            [*sides, *(ast.unparse(one.node) for side in (node.left,) for one in flow(program).ends(side))]
-        )
+        sides = [text(one) for one in (node.left, node.comparators[0])]
+        whole = " ".join([*sides, *(text(one.node) for side in (node.left,) for one in flow(program).ends(side))])
         label = (
             LABELS.search(ident(node.comparators[0])) and not _FLAT.search(sides[1]) and not _COLUMN.search(sides[1])
         )
@@ -105,12 +103,12 @@ def _shapes(program: Program) -> Iterator[Spot]:
 def _wrong_end(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `scores.argsort()[:k]`, `distances.topk(k)` and `topk(k, dim=0)`."""
     name, given = called(program, call), operand(program, call)
-    text = ast.unparse(given) if given is not None else ""
+    said = text(given)
     outer = program.parents.get(call)
-    near = re.search(r"dist|(^|_)d(_|$)|cdist", text) and not text.startswith("-")
-    high = re.search(r"scor|sim|prob|logit|cos(?!t)|@", text) and not text.startswith("-") and not near
+    near = re.search(r"dist|(^|_)d(_|$)|cdist", said) and not said.startswith("-")
+    high = re.search(r"scor|sim|prob|logit|cos(?!t)|@", said) and not said.startswith("-") and not near
     turned = any(one.arg in {"descending", "largest", "reverse"} for one in call.keywords)
-    first = isinstance(outer, ast.Subscript) and re.search(r"\[(:, )?:\w+\]$", ast.unparse(outer))
+    first = isinstance(outer, ast.Subscript) and re.search(r"\[(:, )?:\w+\]$", text(outer))
     if name == "argsort" and high and not turned and first:
         yield spot(call, text=shown(outer or call), what="the lowest scores")
     elif name == "topk" and near and not turned:
@@ -129,13 +127,13 @@ def _wrong_end(program: Program, call: ast.Call) -> Iterator[Spot]:
 @suspects_rows("precision and recall exchanged", _named_values)
 def _exchanged(program: Program, name: str, value: ast.expr) -> object:
     """Find `precision = tp / (tp + fn)`, and false positives counted where the prediction is negative."""
-    text = ast.unparse(value).lower()
-    below = text.partition(" / ")[2]
+    said = text(value).lower()
+    below = said.partition(" / ")[2]
     fn, fp = (re.search(rf"\b{one}|false_?{two}", below) for one, two in (("fn", "neg"), ("fp", "pos")))
     precision = re.fullmatch(r"(precision|prec|ppv)", name) and fn and not fp
     recall = re.fullmatch(r"(recall|rec|sensitivity|tpr)", name) and fp and not fn
     wanted = {"fp": (True, False), "fn": (False, True)}.get(name)
-    signs = _signs(text)
+    signs = _signs(said)
     turned = wanted is not None and signs is not None and signs == wanted[::-1]
     return (precision or recall or turned) and spot(value, text=f"{name} = {shown(value)}", name=name)
 
@@ -169,8 +167,8 @@ def _overlap(program: Program, name: str, value: ast.expr) -> Iterator[Spot]:
         fraction = fraction.func.value
     if not is_binary(fraction, ast.Div):
         return
-    above, below = ast.unparse(fraction.left), ast.unparse(fraction.right)
-    made = [ast.unparse(one.node) for one in flow(program).ends(fraction.right)]
+    above, below = text(fraction.left), text(fraction.right)
+    made = [text(one.node) for one in flow(program).ends(fraction.right)]
     sums = all(
         "+" in one and not re.search(r" - |\||maximum|logical_or|clamp|> 0", one)
         for one in [*made, below]
@@ -196,7 +194,7 @@ def _arguments(program: Program) -> Iterator[Spot]:
     """Find `precision_score(predictions, labels)`."""
     for call in program.calls:
         if _SKLEARN.fullmatch(called(program, call)) and len(call.args) > 1:
-            names = [ident(one) or ast.unparse(one) for one in call.args[:2]]
+            names = [ident(one) or text(one) for one in call.args[:2]]
             wrong = _PREDICTED.search(names[0]) and not LABELS.search(re.sub("y_(pred|hat)", "", names[0]))
             if wrong and LABELS.search(names[1]) and not _PREDICTED.search(names[1]):
                 yield look_at(call)
@@ -206,10 +204,10 @@ def _arguments(program: Program) -> Iterator[Spot]:
 def _decisions(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `roc_auc_score(labels, predictions)` of classes instead of scores."""
     given = call.args[1] if len(call.args) > 1 else None
-    if given is not None and re.fullmatch(
-        r"roc_auc_score|average_precision_score|roc_curve|auroc", called(program, call)
-    ):
-        made = " ".join([ast.unparse(given), *(ast.unparse(one.node) for one in flow(program).ends(given))])
+    if given is None:
+        return
+    if re.fullmatch(r"roc_auc_score|average_precision_score|roc_curve|auroc", called(program, call)):
+        made = " ".join([text(given), *(text(one.node) for one in flow(program).ends(given))])
         if _DECIDED.search(made):
             yield look_at(call)
 
@@ -223,23 +221,23 @@ def _roots(program: Program) -> Iterator[Spot]:
             value = node.args[0]
         if value is None or not program.loops(node) or not isinstance(node, ast.expr | ast.stmt):
             continue
-        if re.search(r"psnr|log10|norm|grad", ast.unparse(node)):
+        if re.search(r"psnr|log10|norm|grad", text(node)):
             continue
-        text = " ".join([ast.unparse(value), *(ast.unparse(one.node) for one in flow(program).ends(bare(value)))])
+        said = " ".join([text(value), *(text(one.node) for one in flow(program).ends(bare(value)))])
         if re.search(
-            r"sqrt\(.*(mse|loss|crit|mean|err)|mean\(\)\.sqrt\(\)|(mse|loss|mean|err)\w*.*\*\* 0\.5", text
-        ) and not re.search(r"std|norm", text):
+            r"sqrt\(.*(mse|loss|crit|mean|err)|mean\(\)\.sqrt\(\)|(mse|loss|mean|err)\w*.*\*\* 0\.5", said
+        ) and not re.search(r"std|norm", said):
             yield look_at(node)
 
 
 @suspects_rows("share of variance turned round", _named_values)
 def _variance(program: Program, name: str, value: ast.expr) -> object:
     """Find `r2 = 1 - total / residual`, and a total sum of squares about the predictions."""
-    text = ast.unparse(value)
+    said = text(value)
     turned = re.search(r"(^|_)r2|r_?squared", name) and re.search(
-        r"tot\w* / \w*res|var\(.*\) / .*mse|^\w*res\w* / \w*tot", text
+        r"tot\w* / \w*res|var\(.*\) / .*mse|^\w*res\w* / \w*tot", said
     )
-    mean = re.search(r"(\w+) - (\w+)\.mean\(", text)
+    mean = re.search(r"(\w+) - (\w+)\.mean\(", said)
     about = re.search(r"tot|sst", name) and mean is not None and mean[1] != mean[2]
     return (turned or about) and spot(value, text=f"{name}: {shown(value)}")
 
@@ -247,7 +245,7 @@ def _variance(program: Program, name: str, value: ast.expr) -> object:
 @suspects("perplexity of the wrong number")
 def _perplexity(program: Program) -> Iterator[Spot]:
     """Find `exp` of a sum, a power of 2 of a loss in nats, and a mean of perplexities."""
-    sums = {ident(one.target) for one in program.nodes if isinstance(one, ast.AugAssign)}
+    sums = {ident(one.target) for one in nodes(program, ast.AugAssign)}
     for name, value in _named_values(program):
         if not re.search(r"ppl|perplex", name):
             continue
@@ -258,12 +256,8 @@ def _perplexity(program: Program) -> Iterator[Spot]:
         )
         direct = isinstance(value, ast.Call) and value.args and not isinstance(value.args[0], ast.BinOp)
         base = is_binary(value, ast.Pow) and number(value.left) == 2
-        if (inner in sums and direct) or base or re.search(r"exp2\(|2\.0 \*\*", ast.unparse(value)):
+        if (inner in sums and direct) or base or re.search(r"exp2\(|2\.0 \*\*", text(value)):
             yield spot(value, text=f"{name} = {shown(value)}")
-    for node in program.nodes:
-        if (
-            isinstance(node, ast.AugAssign)
-            and re.search(r"ppl|perplex", ident(node.target))
-            and "exp(" in ast.unparse(node)
-        ):
+    for node in nodes(program, ast.AugAssign):
+        if re.search(r"ppl|perplex", ident(node.target)) and "exp(" in text(node):
             yield look_at(node)

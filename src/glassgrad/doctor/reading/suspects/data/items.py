@@ -21,7 +21,17 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, names_in, nodes_in, operand, source
+from glassgrad.doctor.reading.suspects.spelling import (
+    called,
+    ident,
+    is_binary,
+    names_in,
+    nodes,
+    nodes_in,
+    operand,
+    source,
+    text,
+)
 from glassgrad.doctor.reading.values import losses
 
 _LOST = named(
@@ -56,17 +66,17 @@ def _two_indices(program: Program, _: Class, method: Function, index: str) -> It
     found = [
         one
         for one in nodes_in(method, ast.Subscript)
-        if ast.unparse(one.value).startswith("self.")
+        if text(one.value).startswith("self.")
         and isinstance(one.ctx, ast.Load)
         and not re.search(r"order|ind(ex|ices)|perm|rows|\bids?\b|keys|start|offset|map|len", ident(one))
         and not isinstance(one.slice, ast.Slice)
     ]
-    plain = [one for one in found if ast.unparse(one.slice) == index]
-    other = [one for one in found if ast.unparse(one.slice) != index and "self." not in ast.unparse(one.slice)]
+    plain = [one for one in found if text(one.slice) == index]
+    other = [one for one in found if text(one.slice) != index and "self." not in text(one.slice)]
     other = [one for one in other if index in words_in(one.slice) or LABELS.search(ident(one))]
-    names = {ast.unparse(one.value) for one in plain}
+    names = {text(one.value) for one in plain}
     for one in other if plain else ():
-        if ast.unparse(one.value) not in names and not isinstance(one.slice, ast.Tuple):
+        if text(one.value) not in names and not isinstance(one.slice, ast.Tuple):
             yield look_at(one, other=shown(plain[0]))
 
 
@@ -84,10 +94,10 @@ def _length(program: Program, owner: Class, method: Function, _: str) -> object:
     value = result.value if isinstance(result, ast.Return) else None
     if value is None or any(isinstance(one, ast.Slice) for one in ast.walk(method)):
         return False
-    text = ast.unparse(value)
+    said = text(value)
     part = is_binary(value, ast.FloorDiv | ast.Sub | ast.Div)
-    other = re.search(r"len\(self\.\w*(class|vocab|name|dim)\w*\)|shape\[[1-9-]|\[0\]\)", text)
-    return (part or other or re.search(r"min\(", text)) and spot(value, text=text, owner=owner.node.name)
+    other = re.search(r"len\(self\.\w*(class|vocab|name|dim)\w*\)|shape\[[1-9-]|\[0\]\)", said)
+    return (part or other or re.search(r"min\(", said)) and spot(value, text=said, owner=owner.node.name)
 
 
 def _edits(scope: ast.AST, name: str) -> Iterator[ast.stmt | ast.expr]:
@@ -98,7 +108,7 @@ def _edits(scope: ast.AST, name: str) -> Iterator[ast.stmt | ast.expr]:
             if any(not isinstance(constant(one.slice), str) for one in places):
                 yield node
         elif (isinstance(node, ast.AugAssign) and ident(node.target) == name) or (
-            isinstance(node, ast.Call) and re.fullmatch(rf"{name}\.({'|'.join(_EDITS)})", ast.unparse(node.func))
+            isinstance(node, ast.Call) and re.fullmatch(rf"{name}\.({'|'.join(_EDITS)})", text(node.func))
         ):
             yield node
 
@@ -110,12 +120,12 @@ def _changed(program: Program) -> Iterator[Spot]:
         for target, value, _ in assigned(method):
             stored = _viewed(program, value)
             plain = isinstance(target, ast.Name) and not LABELS.search(target.id) and isinstance(stored, ast.Subscript)
-            if plain and re.match(rf"self\..*\b{index}\b", ast.unparse(stored)) and isinstance(target, ast.Name):
+            if plain and re.match(rf"self\..*\b{index}\b", text(stored)) and isinstance(target, ast.Name):
                 yield from (look_at(one, stored=shown(stored)) for one in _edits(method, target.id))
-            elif isinstance(target, ast.Tuple) and re.match(rf"self\.[\w.]+[\[(].*\b{index}\b", ast.unparse(value)):
+            elif isinstance(target, ast.Tuple) and re.match(rf"self\.[\w.]+[\[(].*\b{index}\b", text(value)):
                 names = [one.id for one in target.elts if isinstance(one, ast.Name)]
                 reader = program.functions.get(getattr(getattr(value, "func", None), "attr", ""))
-                if reader is not None and re.search(r"copy|clone|astype|float", ast.unparse(reader)):
+                if reader is not None and re.search(r"copy|clone|astype|float", text(reader)):
                     continue
                 places = [one for name in names for one in _edits(method, name) if not _is_new(method, name, one)]
                 yield from (look_at(one, stored=shown(value)) for one in places)
@@ -187,13 +197,13 @@ def _same_object(program: Program) -> Iterator[Spot]:
             or called(program, sets[-1].value)
             in {"zeros", "ones", "empty", "full", "arange", "zeros_like", "list", "dict"}
         )
-        grows = any(ast.unparse(one.func) == f"{given.id}.append" for one in nodes_in(loops[0], ast.Call))
+        grows = any(text(one.func) == f"{given.id}.append" for one in nodes_in(loops[0], ast.Call))
         if made and (grows or any(_edits(loops[0], given.id))):
             yield look_at(call, sets[-1], name=given.id)
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Mult) and isinstance(node.left, ast.List):
             inner = node.left.elts[0] if len(node.left.elts) == 1 else None
-            empty = isinstance(inner, ast.List | ast.Dict) and not ast.unparse(inner)[1:-1]
+            empty = isinstance(inner, ast.List | ast.Dict) and not text(inner)[1:-1]
             if empty or called(program, inner or node) in {"zeros", "ones", "empty", "defaultdict", "deque"}:
                 yield look_at(node, name=targets_of(program, node))
 
@@ -214,13 +224,9 @@ def _lost(program: Program) -> Iterator[Spot]:
         )
         lists = name in {"append", "sort", "normalize"} and method
         inside = program.function(node) is not None or program.loops(node)
-        if (
-            (library or method)
-            and name in _LOST | {"sorted"}
-            and not lists
-            and inside
-            and ident(operand(program, call)) != "self"
-        ):
+        if not (library or method) or name not in _LOST | {"sorted"}:
+            continue
+        if not lists and inside and ident(operand(program, call)) != "self":
             yield look_at(call)
 
 
@@ -260,33 +266,33 @@ def _each_part(program: Program) -> Iterator[Spot]:
         owner = program.owner(function)
         uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
         name = called(program, node) if isinstance(node, ast.Call) else ""
-        given = ast.unparse(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
+        given = text(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
         maps = "enumerate(" in given and not re.search(r"[A-Z]{3}", given)
-        text = ast.unparse(node) if name in {"factorize", "fit_transform", "unique"} else ""
-        codes = re.search(r"ncoder|factorize|return_inverse", text)
+        said = text(node) if name in {"factorize", "fit_transform", "unique"} else ""
+        codes = re.search(r"ncoder|factorize|return_inverse", said)
         if len(uses) > 1 and (maps or codes or grows):
             yield look_at(node, uses=str(len(uses)))
 
 
 def _is_next_number(node: ast.Assign) -> bool:
     """Tell whether a statement is `numbers[name] = len(numbers)`."""
-    return re.fullmatch(r"(.+)\[.+\] = len\(\1\)", ast.unparse(node)) is not None
+    return re.fullmatch(r"(.+)\[.+\] = len\(\1\)", text(node)) is not None
 
 
 @suspects_rows("classes in the order of their appearance", assignments)
 def _by_appearance(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `list(dict.fromkeys(names))` or `list(set(names))` that numbers classes, in code that makes both parts."""
-    function, text = program.function(node), ast.unparse(value)
-    unique = re.search(r"dict\.fromkeys\(|^(list|tuple)\((set|Counter)\(|OrderedDict\.fromkeys\(", text)
-    frame = re.search(r"\b(df|frame|table|data)\w*(\[.+\]|\.\w+)\.unique\(\)|\bpd\.(unique|factorize)\(", text)
-    if function is None or not (unique or frame) or "sort" in text or isinstance(value, ast.IfExp | ast.BoolOp):
+    function, said = program.function(node), text(value)
+    unique = re.search(r"dict\.fromkeys\(|^(list|tuple)\((set|Counter)\(|OrderedDict\.fromkeys\(", said)
+    frame = re.search(r"\b(df|frame|table|data)\w*(\[.+\]|\.\w+)\.unique\(\)|\bpd\.(unique|factorize)\(", said)
+    if function is None or not (unique or frame) or "sort" in said or isinstance(value, ast.IfExp | ast.BoolOp):
         return False
-    name, outer = ast.unparse(target), program.parents.get(node)
-    around = ast.unparse(function)
+    name, outer = text(target), program.parents.get(node)
+    around = text(function)
     counts = re.search(
         rf"enumerate\({re.escape(name)}\)|(?<![\w.]){re.escape(name)}\.index\(|zip\({name}, range", around
     )
-    codes = "factorize" in text
+    codes = "factorize" in said
     ordered = re.search(rf"{re.escape(name)}\.sort\(|{re.escape(name)} = sorted\(", around)
     odd = (counts or codes) and not ordered and not isinstance(outer, ast.If) and _makes_both(program, function)
     return odd and look_at(node)
@@ -296,7 +302,7 @@ def _makes_both(program: Program, function: Function) -> bool:
     """Tell whether a function, or the class that it initialises, makes both the training and the held-out data."""
     owner = program.owner(function)
     uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
-    said = [f"{targets_of(program, one)} {ast.unparse(one)}" for one in uses]
+    said = [f"{targets_of(program, one)} {text(one)}" for one in uses]
     kinds = [(bool(TRAIN.search(one)), bool(HELD_OUT.search(one))) for one in said]
     return (True, False) in kinds and (False, True) in kinds
 
@@ -312,7 +318,7 @@ def _moved(program: Program) -> Iterator[Spot]:
     ]
     inside |= {id(node) for one in coded for node in ast.walk(one)}
     inside |= {id(node) for one in losses(program) if one.target is not None for node in ast.walk(one.target)}
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Add | ast.Sub) and number(node.right) == 1:
             yield from [look_at(node)] if id(node) in inside and LABELS.search(ident(node.left)) else ()
 
@@ -345,7 +351,7 @@ def _among(program: Program) -> Iterator[Spot]:
         for other, theirs, statement in columns if column is not None and LABELS.search(ident(target)) else ():
             rows = theirs.slice.elts[1] if isinstance(theirs.slice, ast.Tuple) else None
             if (
-                ast.unparse(theirs.value) != ast.unparse(value.value)
+                text(theirs.value) != text(value.value)
                 or not isinstance(rows, ast.Slice)
                 or LABELS.search(ident(other))
             ):
@@ -358,11 +364,11 @@ def _among(program: Program) -> Iterator[Spot]:
 
 def _whole_table(program: Program, columns: list[tuple[ast.expr, ast.Subscript, ast.Assign]]) -> Iterator[Spot]:
     """Yield `x = data` beside `y = data[:, -1]`."""
-    tables = {ast.unparse(value.value): node for target, value, node in columns if LABELS.search(ident(target))}
+    tables = {text(value.value): node for target, value, node in columns if LABELS.search(ident(target))}
     for target, value, node in assigned(program.tree):
-        text = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", ast.unparse(value))
-        if text in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):
-            yield look_at(node, tables[text], target=shown(tables[text]))
+        said = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", text(value))
+        if said in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):
+            yield look_at(node, tables[said], target=shown(tables[said]))
 
 
 def _stacked(program: Program) -> Iterator[Spot]:
@@ -393,20 +399,20 @@ def _covers(rows: ast.Slice, column: float) -> bool:
 def _window(program: Program) -> Iterator[Spot]:
     """Find `x[i : i + n]` whose target is not `x[i + n]`: one more, one less, or the window itself."""
     windows: dict[ast.AST, list[ast.Subscript]] = {}
-    for node in program.nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and not _in_training(program, node):
+    for node in nodes(program, ast.Subscript):
+        if isinstance(node.ctx, ast.Load) and not _in_training(program, node):
             windows.setdefault(program.function(node) or program.tree, []).append(node)
     for found in windows.values():
         for one in found:
             rows = one.slice
             if not isinstance(rows, ast.Slice) or not isinstance(rows.upper, ast.BinOp) or rows.lower is None:
                 continue
-            end, base = ast.unparse(rows.upper), ast.unparse(one.value)
+            end, base = text(rows.upper), text(one.value)
             for other in found:
-                index = ast.unparse(other.slice)
-                beside = ast.unparse(other.value) == base and abs(other.lineno - one.lineno) < 3 and other is not one
+                index = text(other.slice)
+                beside = text(other.value) == base and abs(other.lineno - one.lineno) < 3 and other is not one
                 same = (
-                    index == ast.unparse(rows)
+                    index == text(rows)
                     and LABELS.search(targets_of(program, other))
                     and not LABELS.search(targets_of(program, one))
                 )
@@ -424,14 +430,14 @@ def _in_training(program: Program, node: ast.AST) -> bool:
 @suspects("numbers of words begin at the padding")
 def _padding(program: Program) -> Iterator[Spot]:
     """Find `{word: i for i, word in enumerate(words)}` in a script that pads with 0."""
-    text = source(program)
+    said = source(program)
     if not re.search(
-        r"pad_sequence\((?!.*padding_value=[^0])|padding_idx=0|ignore_index=0|!= 0\)|PAD = 0", text
-    ) or re.search(r"""['"][<\[]?pad""", text, re.IGNORECASE):
+        r"pad_sequence\((?!.*padding_value=[^0])|padding_idx=0|ignore_index=0|!= 0\)|PAD = 0", said
+    ) or re.search(r"""['"][<\[]?pad""", said, re.IGNORECASE):
         return
     for node in program.nodes:
         empty = isinstance(node, ast.Assign) and _is_next_number(node) and isinstance(node.targets[0], ast.Subscript)
-        if empty and isinstance(node, ast.Assign) and f"{ident(node.targets[0])} = {{}}" in text:
+        if empty and isinstance(node, ast.Assign) and f"{ident(node.targets[0])} = {{}}" in said:
             yield look_at(node)
         if isinstance(node, ast.DictComp) and isinstance(node.value, ast.Name):
             given = node.generators[0].iter
@@ -441,20 +447,20 @@ def _padding(program: Program) -> Iterator[Spot]:
                 and len(given.args) == 1
                 and not given.keywords
             )
-            if begins and not re.search(r"\[.*\] \+|pad", ast.unparse(given), re.IGNORECASE):
+            if begins and not re.search(r"\[.*\] \+|pad", text(given), re.IGNORECASE):
                 yield look_at(node)
 
 
 @suspects("unknown words become padding")
 def _unknown(program: Program) -> Iterator[Spot]:
     """Find `numbers.get(word, 0)` where 0 is the padding."""
-    text = source(program)
-    if not re.search(r"padding_idx=0|pad_sequence|PAD = 0|ignore_index=0|pad['>\"\]]{1,3}: 0", text, re.IGNORECASE):
+    said = source(program)
+    if not re.search(r"padding_idx=0|pad_sequence|PAD = 0|ignore_index=0|pad['>\"\]]{1,3}: 0", said, re.IGNORECASE):
         return
     for call in program.calls_of(".get"):
         other = call.args[1] if len(call.args) == 2 else None
-        padding = constant(other) == 0 or re.search(r"\bpad", ast.unparse(other or call.func), re.IGNORECASE)
-        if padding and re.search(r"vocab|stoi|word|token|ids?$|index|char", ast.unparse(call), re.IGNORECASE):
+        padding = constant(other) == 0 or re.search(r"\bpad", text(other or call.func), re.IGNORECASE)
+        if padding and re.search(r"vocab|stoi|word|token|ids?$|index|char", text(call), re.IGNORECASE):
             yield look_at(call)
 
 
@@ -462,6 +468,6 @@ def _unknown(program: Program) -> Iterator[Spot]:
 def _case(program: Program) -> Iterator[Spot]:
     """Find a text that is split into words as it is, in a script that lowers another one."""
     splits = [one for one in program.calls_of(".split") if not one.args]
-    lowered = [one for one in splits if ".lower()" in ast.unparse(one)]
+    lowered = [one for one in splits if ".lower()" in text(one)]
     if lowered and len(program.calls_of(".lower")) == len(lowered):
         yield from (look_at(one) for one in splits if one not in lowered)

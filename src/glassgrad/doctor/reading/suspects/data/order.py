@@ -25,7 +25,7 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, nodes_in, operand
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, nodes, nodes_in, operand, text
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)
@@ -81,11 +81,9 @@ def _rows_of_classes(program: Program) -> Iterator[Spot]:
         return
     for call, name in loaders(program):
         shuffle = constant(argument(call, "shuffle", 2))
-        if (
-            not HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}")
-            and shuffle is not True
-            and not _is_ordered(call)
-        ):
+        if HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}"):
+            continue
+        if shuffle is not True and not _is_ordered(call):
             yield look_at(call)
     for target, value, node in assigned(program.tree):
         if called(program, value) in {"arange", "list"} and re.search(r"order|indices|idx|perm", ident(target)):
@@ -108,21 +106,21 @@ def _miscounted(program: Program, loop: ast.For) -> Iterator[Spot]:
 
 def _is_miscounted(part: ast.Slice, given: ast.Call, name: str) -> bool:
     """Tell whether a slice takes batches for rows, or rows for batches, of what `range(...)` counts."""
-    lower = ast.unparse(part.lower) if part.lower is not None else ""
-    upper = ast.unparse(part.upper) if part.upper is not None else ""
+    lower = text(part.lower)
+    upper = text(part.upper)
     if len(given.args) == 3:
         return re.fullmatch(rf"{name} \* \w+|\w+ \* {name}", lower) is not None
-    batches = len(given.args) == 1 and re.search(r"//|batches|n_steps|num_steps", ast.unparse(given.args[0]))
+    batches = len(given.args) == 1 and re.search(r"//|batches|n_steps|num_steps", text(given.args[0]))
     return bool(batches) and lower == name and "*" not in upper and _BATCH.search(upper) is not None
 
 
 @suspects_each("same rows in every step", training_loops)
 def _same_rows(program: Program, loop: Loop) -> Iterator[Spot]:
     """Find `x[:batch_size]` in a training loop."""
-    for part in ast.walk(loop):
-        rows = part.slice.elts[0] if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple) else None
-        rows = part.slice if isinstance(part, ast.Subscript) and rows is None else rows
-        if not isinstance(rows, ast.Slice) or rows.upper is None or not isinstance(part, ast.Subscript):
+    for part in nodes_in(loop, ast.Subscript):
+        rows = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) else None
+        rows = part.slice if rows is None else rows
+        if not isinstance(rows, ast.Slice) or rows.upper is None:
             continue
         first = rows.lower is None or number(rows.lower) == 0
         shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
@@ -144,14 +142,11 @@ def _cuts(program: Program) -> list[tuple[ast.Assign, str, str, ast.Slice]]:
     for target, value, node in assigned(program.tree):
         rows = value.slice if isinstance(value, ast.Subscript) else None
         rows = rows.elts[0] if isinstance(rows, ast.Tuple) else rows
-        name = ast.unparse(target)
-        if (
-            isinstance(value, ast.Subscript)
-            and isinstance(rows, ast.Slice)
-            and (rows.lower is not None or rows.upper is not None)
-            and (TRAIN.search(name) or HELD_OUT.search(name))
-        ):
-            found.append((node, name, ast.unparse(value.value), rows))
+        name = text(target)
+        if not isinstance(value, ast.Subscript) or not isinstance(rows, ast.Slice):
+            continue
+        if (rows.lower is not None or rows.upper is not None) and (TRAIN.search(name) or HELD_OUT.search(name)):
+            found.append((node, name, text(value.value), rows))
     return found
 
 
@@ -162,10 +157,7 @@ def _overlap(program: Program) -> Iterator[Spot]:
     for node, name, base, rows in cuts:
         others = [one for one in cuts if one[2] == base and one[1] != name and TRAIN.search(one[1])]
         for other, _, _, theirs in others if not TRAIN.search(name) else ():
-            ends = [
-                ast.unparse(one) if one is not None else ""
-                for one in (rows.lower, rows.upper, theirs.lower, theirs.upper)
-            ]
+            ends = [text(one) for one in (rows.lower, rows.upper, theirs.lower, theirs.upper)]
             low, high, first, until = ends
             if (low, high) == (first, until) or (not low and not first) or (not high and not until):
                 yield look_at(node, other, other=shown(other))
@@ -177,7 +169,7 @@ def _overlap(program: Program) -> Iterator[Spot]:
                 ):
                     yield look_at(node, other, other=shown(other))
     for target, value, node in assigned(program.tree):
-        names = [ast.unparse(target), ast.unparse(value) if isinstance(value, ast.Name | ast.Attribute) else ""]
+        names = [text(target), text(value) if isinstance(value, ast.Name | ast.Attribute) else ""]
         if HELD_OUT.search(names[0]) and TRAIN.search(names[1]) and not TRAIN.search(names[0]):
             yield look_at(node, other=names[1])
 
@@ -192,9 +184,7 @@ def _drawn_twice(program: Program) -> Iterator[Spot]:
     ]
     for call, name in drawn:
         others = [one for one, target in drawn if TRAIN.search(target) and not HELD_OUT.search(target)]
-        same = [
-            one for one in others if ast.unparse(one.args[0]) == ast.unparse(call.args[0]) and one.lineno < call.lineno
-        ]
+        same = [one for one in others if text(one.args[0]) == text(call.args[0]) and one.lineno < call.lineno]
         if same and HELD_OUT.search(name) and not TRAIN.search(name) and not isinstance(call.args[0], ast.Constant):
             yield look_at(call, same[0], other=shown(same[0]))
 
@@ -209,9 +199,7 @@ def _cut(program: Program) -> Iterator[Spot]:
         for one in words_in(program.tree)
     )
     subsets = [
-        one
-        for one in program.calls_of("Subset")
-        if "range(" in ast.unparse(one) and TRAIN.search(targets_of(program, one))
+        one for one in program.calls_of("Subset") if "range(" in text(one) and TRAIN.search(targets_of(program, one))
     ]
     if not shuffles_first(program) and not series:
         yield from (look_at(one) for one in subsets)
@@ -237,25 +225,22 @@ def _related(program: Program) -> Iterator[Spot]:
         ):
             around = program.function(call) or program.tree
             held = any(HELD_OUT.search(one) for one in words_in(around))
-            split = held and not any(_GROUPS.search(ast.unparse(one)) for one in call.args)
+            split = held and not any(_GROUPS.search(text(one)) for one in call.args)
         if split:
             yield look_at(call, what=what)
 
 
 def _has_windows(program: Program) -> bool:
     """Tell whether a script cuts windows `x[i : i + n]` at steps below their length, outside of a training."""
-    for node in program.nodes:
-        if isinstance(node, ast.Slice) and isinstance(node.upper, ast.BinOp) and isinstance(node.lower, ast.Name):
+    for node in nodes(program, ast.Slice):
+        if isinstance(node.upper, ast.BinOp) and isinstance(node.lower, ast.Name):
             loops = program.loops(node)
             listed = any(isinstance(one, ast.ListComp) for one in program.outward(node))
             item = getattr(program.function(node), "name", "") == "__getitem__"
-            starts = ast.unparse(node.upper).startswith(node.lower.id)
-            if (
-                starts
-                and (listed or item or loops)
-                and not any(trains(program, one) for one in loops)
-                and not _BATCH.search(ast.unparse(node.upper))
-            ):
+            starts = text(node.upper).startswith(node.lower.id)
+            if not starts or not (listed or item or loops):
+                continue
+            if not any(trains(program, one) for one in loops) and not _BATCH.search(text(node.upper)):
                 return True
     return False
 
@@ -272,15 +257,15 @@ def _shared(program: Program) -> Iterator[Spot]:
         if isinstance(made, ast.Call) and (random or any(_augments(program, one) for one in made.keywords)):
             yield look_at(call, made, made=shown(made))
     for target, _, node in assigned(program.tree):
-        if re.search(r"\.dataset\.(transforms?|augment\w*|train\w*)$", ast.unparse(target)):
-            yield look_at(node, made=ast.unparse(target))
+        if re.search(r"\.dataset\.(transforms?|augment\w*|train\w*)$", text(target)):
+            yield look_at(node, made=text(target))
 
 
 def _augments(program: Program, given: ast.keyword) -> bool:
     """Tell whether an argument switches an augmentation on: `augment=True`, `transform=train_transform`."""
     on = constant(given.value) is True and _CHANGES.search(given.arg or "")
     transform = "transform" in (given.arg or "") and re.search(
-        r"train|aug|random|flip|crop", ast.unparse(given.value), re.IGNORECASE
+        r"train|aug|random|flip|crop", text(given.value), re.IGNORECASE
     )
     return bool(on or transform)
 
@@ -293,7 +278,7 @@ def _like_training(program: Program, call: ast.Call) -> object:
     given = [one for one in call.keywords if _augments(program, one)]
     names = [one for one in call.args if re.search(r"train_?(tf|transform|aug)", ident(one))]
     odd = held and (given or names) and called(program, call)[:1].isupper()
-    return odd and look_at(call, given=ast.unparse(given[0].value if given else names[0]))
+    return odd and look_at(call, given=text(given[0].value if given else names[0]))
 
 
 @suspects("two loaders of one data set")
@@ -301,19 +286,15 @@ def _one_set(program: Program) -> Iterator[Spot]:
     """Find a loader for validation whose data set is that of the loader for training."""
     made = loaders(program)
     for call, name in made:
-        data = ast.unparse(given) if (given := argument(call, "dataset", 0)) is not None else ""
+        data = text(given) if (given := argument(call, "dataset", 0)) is not None else ""
         split = [one for one in program.calls if called(program, one) in {"random_split", "Subset"} and one.args]
-        whole = [one for one in split if ast.unparse(one.args[0]) == data]
+        whole = [one for one in split if text(one.args[0]) == data]
         same = whole or [
-            it for it, _ in made if it is not call and data and ast.unparse(it.args[0] if it.args else it) == data
+            it for it, _ in made if it is not call and data and text(it.args[0] if it.args else it) == data
         ]
-        if (
-            HELD_OUT.search(name)
-            and not HELD_OUT.search(data)
-            and not TRAIN.search(name)
-            and same
-            and not _is_ordered(call)
-        ):
+        if not HELD_OUT.search(name) or HELD_OUT.search(data):
+            continue
+        if not TRAIN.search(name) and same and not _is_ordered(call):
             yield look_at(call, same[0], data=data)
 
 
@@ -363,7 +344,7 @@ def _other_truth(program: Program) -> Iterator[Spot]:
                 r"^(true_?)?(w|weights?|cent(er|re)s?|means|protos?|prototypes|templates|basis|coef\w*|w_true)$",
                 ident(target),
             )
-            fresh = not re.search(r"RandomState|default_rng|manual_seed", ast.unparse(function))
+            fresh = not re.search(r"RandomState|default_rng|manual_seed", text(function))
             fresh = fresh and not program.loops(node)
             counts = {one.arg for one in function.args.args}
             of_each = any(ident(one) in counts for call in ast.walk(value) for one in getattr(call, "args", ())[:1])
@@ -378,7 +359,7 @@ def _copied(program: Program) -> Iterator[Spot]:
     ends = [one.lineno for one in splits] + [one[0].lineno for one in _cuts(program)]
     for target, value, node in assigned(program.tree):
         joins = called(program, value) in {"cat", "concatenate", "vstack", "hstack", "repeat", "append"}
-        own = isinstance(target, ast.Name) and isinstance(value, ast.Call) and ast.unparse(value).count(target.id) > 1
+        own = isinstance(target, ast.Name) and isinstance(value, ast.Call) and text(value).count(target.id) > 1
         if joins and own and not program.loops(node) and any(0 < line - node.lineno < 12 for line in ends):
             yield look_at(node)
 
@@ -396,8 +377,8 @@ def _class_weights(program: Program, call: ast.Call) -> Iterator[Spot]:
     bare = made
     while isinstance(bare, ast.Call) and operand(program, bare) is not None and called(program, bare) in _SAME:
         bare = operand(program, bare) or bare
-    text = ast.unparse(made)
-    indexed = re.search(r"\[|gather|index_select|take", text)
+    said = text(made)
+    indexed = re.search(r"\[|gather|index_select|take", said)
     drawn = bare.elt if isinstance(bare, ast.ListComp) else bare
     counts = isinstance(drawn, ast.Subscript) and re.search(r"count|freq|hist|bincount", _source(program, drawn))
     if not indexed or (isinstance(given, ast.Name) and re.search(r"class", given.id)):
@@ -413,7 +394,7 @@ def _source(program: Program, node: ast.expr) -> str:
     """Return the name of what an index selects from, and the text of its value."""
     held = node.value if isinstance(node, ast.Subscript) else node
     value = program.value_of(held) if isinstance(held, ast.Name) else None
-    return f"{ast.unparse(held)} {ast.unparse(value) if value is not None else ''}".lower()
+    return f"{text(held)} {text(value) if value is not None else ''}".lower()
 
 
 @suspects("classes balanced twice")

@@ -20,7 +20,7 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes_in, operand, source
+from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, nodes_in, operand, source, text
 from glassgrad.doctor.reading.values import Loss, losses
 
 _APART = named("shuffle permutation train_test_split sample resample choice randperm")
@@ -39,7 +39,7 @@ def _two_orders(program: Program) -> Iterator[Spot]:
     """Find `zip(a, b)` of loaders that both shuffle."""
     shuffled = {name for call, name in loaders(program) if constant(argument(call, "shuffle", 2)) is True}
     for call in program.calls_of("zip"):
-        if sum(ast.unparse(one) in shuffled for one in call.args) > 1:
+        if sum(text(one) in shuffled for one in call.args) > 1:
             yield look_at(call)
 
 
@@ -48,7 +48,7 @@ def _drawn_apart(program: Program) -> Iterator[Spot]:
     """Find two statements in a row that draw an order or a split: one of the inputs, one of the labels."""
     seeds = {"seed", "random_state", "generator"}
     found = [
-        (call, targets_of(program, call) or " ".join(map(ast.unparse, call.args)))
+        (call, targets_of(program, call) or " ".join(map(text, call.args)))
         for call in program.calls
         if called(program, call) in _APART
         and not seeds & {str(one.arg) for one in call.keywords}
@@ -58,12 +58,7 @@ def _drawn_apart(program: Program) -> Iterator[Spot]:
         blocks = [program.parents.get(program.statement(call)) for call in (first, second)]
         near = blocks[0] is blocks[1] and 0 < second.lineno - first.lineno < 4
         labelled = [bool(LABELS.search(name)) for name in (one, other)]
-        if (
-            near
-            and one != other
-            and sorted(labelled) == [False, True]
-            and "seed" not in ast.unparse(blocks[0] or second)
-        ):
+        if near and one != other and sorted(labelled) == [False, True] and "seed" not in text(blocks[0] or second):
             yield look_at(second, first, other=shown(first))
 
 
@@ -136,7 +131,7 @@ def _indices(program: Program, one: Loss) -> Iterator[Spot]:
         )
     if len(found[0]) == len(found[1]) == 1:
         first, second = found[0][0], found[1][0]
-        texts = [ast.unparse(it.slice) for it in (first, second)]
+        texts = [text(it.slice) for it in (first, second)]
         row = any(
             isinstance(it.slice, ast.Name) and re.search(r"idx|ind|rows|perm|order|batch", ident(it.slice))
             for it in (first, second)
@@ -173,9 +168,9 @@ def _joined(program: Program) -> Iterator[Spot]:
         if set(names) in ({"repeat", "tile"}, {"repeat", "repeat_interleave"}):
             yield spot(node, text=shown(second), other=shown(first))
         lists = [one.args[0] for one in (first, second)]
-        if set(names) <= {"cat", "concatenate", "vstack", "hstack", "stack"} and all(
-            isinstance(one, ast.List) for one in lists
-        ):
+        if not set(names) <= {"cat", "concatenate", "vstack", "hstack", "stack"}:
+            continue
+        if all(isinstance(one, ast.List) for one in lists):
             parts = [one.elts for one in lists if isinstance(one, ast.List)]
             order = [ident(one) for one in parts[0]]
             if len(order) == len(parts[1]) == 2 and all(order) and order[0] != order[1]:
@@ -192,8 +187,8 @@ def _each_of_pair(program: Program) -> Iterator[Spot]:
         calls = [one for one in nodes_in(function, ast.Call) if len(one.args) == 1 and not one.keywords]
         calls.sort(key=lambda one: one.lineno)
         for first, second in itertools.combinations(calls, 2):
-            name, given = ast.unparse(first.func), [ident(one.args[0]) for one in (first, second)]
-            random = ast.unparse(second.func) == name and _RANDOM.search(name) and not _FIXED.search(name)
+            name, given = text(first.func), [ident(one.args[0]) for one in (first, second)]
+            random = text(second.func) == name and _RANDOM.search(name) and not _FIXED.search(name)
             places = [bool(_PLACES.search(one)) for one in given]
             if random and all(given) and places == [False, True] and second.lineno - first.lineno < 6:
                 yield look_at(second, first, other=shown(first))
@@ -237,7 +232,7 @@ def _unmoved(program: Program) -> Iterator[Spot]:
 def _moves(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression flips, turns, shifts or crops an array."""
     names = {called(program, one) for one in ast.walk(value)}
-    return bool(names & _FLIPS) or "::-1" in ast.unparse(value)
+    return bool(names & _FLIPS) or "::-1" in text(value)
 
 
 _GIVEN = named("mask masks bboxes keypoints bbox boxes target label")
@@ -282,17 +277,17 @@ def _mirrored(program: Program, target: ast.expr, value: ast.expr, node: ast.Ass
         for one, other, _ in assigned(around)
         if ident(one) == name and isinstance(other, ast.Subscript) and ident(other) == name
     ]
-    return constant(axis) == 0 and not indexed and not _SWAPS.search(ast.unparse(around)) and look_at(node)
+    return constant(axis) == 0 and not indexed and not _SWAPS.search(text(around)) and look_at(node)
 
 
 @suspects_rows("mixed inputs with single labels", assignments)
 def _mixed(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `lam * x + (1 - lam) * x[order]` where nothing takes `y[order]`."""
-    text = ast.unparse(value)
-    found = re.fullmatch(r"\(?(\w+)\)? \* (\w+) \+ \(1(?:\.0)? - \1\) \* \2(\[(\w+)\]|\.flip\(0\)|\.roll.*)", text)
+    said = text(value)
+    found = re.fullmatch(r"\(?(\w+)\)? \* (\w+) \+ \(1(?:\.0)? - \1\) \* \2(\[(\w+)\]|\.flip\(0\)|\.roll.*)", said)
     if found is None or LABELS.search(found[2]):
         return False
-    around = ast.unparse(program.function(node) or program.tree)
+    around = text(program.function(node) or program.tree)
     others = re.findall(rf"(\w+){re.escape(found[3])}", around)
     return set(others) <= {found[2], ident(target)} and look_at(node)
 
@@ -307,24 +302,20 @@ def _weights(program: Program) -> Iterator[Spot]:
         for one, value, _ in assigned(program.tree)
         if isinstance(value, ast.Subscript) and ident(value.slice) in orders
     }
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Add) and mixed:
-            found = re.match(
-                r"(\w+) \* .*[,(] ?(\w+)(\[(\w+)\])?\)(\.mean\(\))? \+ \(1(?:\.0)? - \1\) \* ", ast.unparse(node)
-            )
-            if (
-                found
-                and (found[2] in shuffled or found[4] in orders)
-                and re.search(r"loss|crit|entropy|ce", ast.unparse(node))
-            ):
+            found = re.match(r"(\w+) \* .*[,(] ?(\w+)(\[(\w+)\])?\)(\.mean\(\))? \+ \(1(?:\.0)? - \1\) \* ", text(node))
+            if not found:
+                continue
+            if (found[2] in shuffled or found[4] in orders) and re.search(r"loss|crit|entropy|ce", text(node)):
                 yield look_at(node)
 
 
 @suspects("numbered files in the order of their letters")
 def _listing(program: Program) -> Iterator[Spot]:
     """Find `sorted(os.listdir(folder))` beside files named by numbers without leading zeros."""
-    plain = re.search(r"\{\w+\}\.\w{2,4}['\"]|str\(\w+\) \+ '\.", ast.unparse(program.tree))
+    plain = re.search(r"\{\w+\}\.\w{2,4}['\"]|str\(\w+\) \+ '\.", text(program.tree))
     for call in program.calls_of("sorted"):
-        listed = re.search(r"listdir|glob|iterdir|scandir", ast.unparse(call.args[0])) if call.args else None
+        listed = re.search(r"listdir|glob|iterdir|scandir", text(call.args[0])) if call.args else None
         if plain and listed and not any(one.arg == "key" for one in call.keywords):
             yield look_at(call)

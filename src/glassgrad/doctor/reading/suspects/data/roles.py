@@ -9,7 +9,7 @@ import re
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, nodes_in, text
 from glassgrad.doctor.reading.values import library_name
 
 _ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part)"
@@ -32,9 +32,9 @@ DRAWN = named(
 def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]:
     """Return the targets of assignments with their values, paired within tuples, and the statements."""
     found: list[tuple[ast.expr, ast.expr, ast.Assign]] = []
-    for node in ast.walk(root):
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            assert isinstance(node, ast.Assign)
+    for node in nodes_in(root, ast.Assign):
+        for target in node.targets:
+            assert True
             parts = target.elts if isinstance(target, ast.Tuple) else []
             values = node.value.elts if isinstance(node.value, ast.Tuple) else []
             paired = zip(parts, values, strict=True) if parts and len(parts) == len(values) else [(target, node.value)]
@@ -50,7 +50,7 @@ def assignments(program: Program) -> tuple[tuple[ast.expr, ast.expr, ast.Assign]
 def targets_of(program: Program, node: ast.AST) -> str:
     """Return the text of what the statement around a node assigns to."""
     statement = program.statement(node)
-    return ", ".join(ast.unparse(one) for one in statement.targets) if isinstance(statement, ast.Assign) else ""
+    return ", ".join(text(one) for one in statement.targets) if isinstance(statement, ast.Assign) else ""
 
 
 def words_in(node: ast.AST) -> set[str]:
@@ -116,8 +116,8 @@ def are_in_rows(program: Program) -> bool:
             return True
         if isinstance(node, ast.For) and _goes_through_classes(node) and not trains(program, node):
             return True
-        text = ast.unparse(node) if name in {"cat", "concatenate", "hstack"} else ""
-        if "zeros(" in text and "ones(" in text and LABELS.search(targets_of(program, node)):
+        said = text(node) if name in {"cat", "concatenate", "hstack"} else ""
+        if "zeros(" in said and "ones(" in said and LABELS.search(targets_of(program, node)):
             return True
     return False
 
@@ -126,7 +126,7 @@ def _goes_through_classes(loop: ast.For) -> bool:
     """Tell whether a loop over classes collects examples."""
     names = [ident(one) for one in ast.walk(loop.target)]
     classes = any(LABELS.search(one) or re.search(r"class|kind|categ", one) for one in names)
-    listed = re.search(r"range|enumerate|classes|kinds|items", ast.unparse(loop.iter))
+    listed = re.search(r"range|enumerate|classes|kinds|items", text(loop.iter))
     return classes and listed is not None and bool({"append", "extend"} & words_in(loop))
 
 

@@ -20,7 +20,7 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     words_in,
 )
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, operand
+from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, operand, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)
@@ -40,7 +40,7 @@ def _own(program: Program, node: ast.AST) -> str:
     made = program.value_of(left.right) if isinstance(left.right, ast.Name) else left.right
     known = isinstance(made, ast.Call) and called(program, made) in {"mean", "min", "amin", "median"}
     source = operand(program, made) if isinstance(made, ast.Call) and known else None
-    return ast.unparse(left.left) if source is not None and ast.unparse(source) == ast.unparse(left.left) else ""
+    return text(left.left) if source is not None and text(source) == text(left.left) else ""
 
 
 # --- scaling ---
@@ -56,7 +56,7 @@ def _own_statistics(program: Program, node: ast.expr) -> object:
     if owner is not None and owner.is_module:
         return False
     uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
-    targets = " ".join(targets_of(program, one) + " " + ast.unparse(one) for one in uses)
+    targets = " ".join(targets_of(program, one) + " " + text(one) for one in uses)
     return (len(uses) > 1 or "," in targets) and HELD_OUT.search(targets) and look_at(node, uses=str(len(uses)))
 
 
@@ -64,21 +64,18 @@ def _own_statistics(program: Program, node: ast.expr) -> object:
 def _by_example(program: Program) -> Iterator[Spot]:
     """Find `(x - x.mean()) / x.std()` in `__getitem__` or in the training loop."""
     loops = {id(node) for loop in training_loops(program) for node in ast.walk(loop)}
-    for node in program.nodes:
+    for node in nodes(program, ast.expr):
         inside = getattr(program.function(node), "name", "") == "__getitem__" or id(node) in loops
-        if (
-            inside
-            and isinstance(node, ast.expr)
-            and _own(program, node)
-            and not re.search(r"adv|return|reward", shown(node))
-        ):
+        if not inside or not _own(program, node):
+            continue
+        if not re.search(r"adv|return|reward", shown(node)):
             yield look_at(node)
 
 
 @suspects("training data scaled alone")
 def _alone(program: Program) -> Iterator[Spot]:
     """Find `x_train = (x_train - m) / s` without the same for `x_test`, and a transform that one data set gets."""
-    scaled = [(ast.unparse(one), value, node) for one, value, node in assigned(program.tree) if _scales(program, value)]
+    scaled = [(text(one), value, node) for one, value, node in assigned(program.tree) if _scales(program, value)]
     names = {name for name, _, _ in scaled}
     for name, value, node in scaled:
         held = [re.sub("train(ing)?", other, name, flags=re.IGNORECASE) for other in ("test", "val", "valid")]
@@ -94,12 +91,10 @@ def _alone(program: Program) -> Iterator[Spot]:
     for name in {*program.classes, "TensorDataset"}:
         calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
         given = [one for one, target in calls if TRAIN.search(target) and any(_is_scaling(it) for it in one.keywords)]
-        given += [
-            one for one, target in calls if TRAIN.search(target) and one.args and " / " in ast.unparse(one.args[0])
-        ]
+        given += [one for one, target in calls if TRAIN.search(target) and one.args and " / " in text(one.args[0])]
         for call, target in calls if given else ():
             made = program.value_of(call.args[0]) if call.args and isinstance(call.args[0], ast.Name) else None
-            scaled_too = any(_is_scaling(one) for one in call.keywords) or " / " in ast.unparse(call)
+            scaled_too = any(_is_scaling(one) for one in call.keywords) or " / " in text(call)
             if HELD_OUT.search(target) and not scaled_too and (made is None or not _scales(program, made)):
                 for one in (given[0], call):
                     yield spot(one, text=shown(given[0]), other=shown(call))
@@ -116,14 +111,14 @@ def _scales(program: Program, value: ast.expr) -> bool:
             "scale",
             "normalise",
         }
-    text = ast.unparse(value.right) if is_binary(value, ast.Div) else ""
-    return bool(re.search(r"std|sigma|sd\b|scale|max|range|^255", text))
+    said = text(value.right) if is_binary(value, ast.Div) else ""
+    return bool(re.search(r"std|sigma|sd\b|scale|max|range|^255", said))
 
 
 def _is_scaling(given: ast.keyword) -> bool:
-    text = f"{given.arg} {ast.unparse(given.value)}"
+    said = f"{given.arg} {text(given.value)}"
     return (
-        bool(re.search(r"transform|normali|scal|mean|stat", text, re.IGNORECASE))
+        bool(re.search(r"transform|normali|scal|mean|stat", said, re.IGNORECASE))
         and constant(given.value) not in {None, False} | set()
     ) or (
         bool(re.search(r"transform|normali|scal|mean|stat", str(given.arg)))
@@ -152,8 +147,8 @@ def _others(program: Program, node: ast.BinOp) -> object:
         return False
     mean, std = (inner.right, node.right) if isinstance(node.op, ast.Div) else (node.right, inner.right)
     whose = [_whose(one) for one in (mean, std)]
-    output = isinstance(node.op, ast.Add) and re.search(r"pred|out|y_?hat|forecast|model|net", ast.unparse(inner.left))
-    apart = all(whose) and whose[0] != whose[1] and re.search(r"std|sd|sigma|scale", ast.unparse(std))
+    output = isinstance(node.op, ast.Add) and re.search(r"pred|out|y_?hat|forecast|model|net", text(inner.left))
+    apart = all(whose) and whose[0] != whose[1] and re.search(r"std|sd|sigma|scale", text(std))
     return apart or (
         output and re.fullmatch(r"[xX]|inputs?|features?|data_x|[xX]_train", whose[0]) and whose[0] == whose[1]
     )
@@ -162,7 +157,7 @@ def _others(program: Program, node: ast.BinOp) -> object:
 def _whose(node: ast.expr) -> str:
     """Return whose mean or deviation a value is by its name: "x" of `x_mean`, `mean_x`, `x.mean(0)`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return ast.unparse(node.func.value) if node.func.attr in {"mean", "std"} else ""
+        return text(node.func.value) if node.func.attr in {"mean", "std"} else ""
     found = re.fullmatch(r"(\w+?)_?(mean|mu|std|sd|sigma)|(?:mean|mu|std|sd|sigma)_(\w+)", ident(node))
     return (found[1] or found[3] or "") if found else ""
 
@@ -174,11 +169,11 @@ def _fitted(program: Program) -> Iterator[Spot]:
     for name in (".fit_transform", ".fit"):
         for call in program.calls_of(name):
             if isinstance(call.func, ast.Attribute) and call.args:
-                calls.setdefault(ast.unparse(call.func.value), []).append(call)
+                calls.setdefault(text(call.func.value), []).append(call)
     for name, found in calls.items():
         found.sort(key=lambda one: one.lineno)
         known = re.search(r"scal|norm|encod|vector|pca|(^|_)ss$|(^|_)le$", name, re.IGNORECASE)
-        others = [one for one in found if ast.unparse(one.args[0]) != ast.unparse(found[0].args[0])]
+        others = [one for one in found if text(one.args[0]) != text(found[0].args[0])]
         if known and not program.loops(found[0]):
             yield from (look_at(one, found[0], first=shown(found[0])) for one in others)
 
@@ -205,16 +200,14 @@ def _divided(program: Program) -> Iterator[Spot]:
 def _grey(program: Program) -> Iterator[Spot]:
     """Find a mask that is converted to float without a division, beside an image that is divided by 255."""
     for function in program.functions.values():
-        text = ast.unparse(function)
-        if not re.search(r"/ 255|\* \(?1(\.0)? / 255", text):
+        said = text(function)
+        if not re.search(r"/ 255|\* \(?1(\.0)? / 255", said):
             continue
         for target, value, node in assigned(function):
-            mask = re.search(r"mask|seg", ast.unparse(value)) and re.search(
-                r"float|tensor|from_numpy", ast.unparse(value)
-            )
-            if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", ast.unparse(value)):
+            mask = re.search(r"mask|seg", text(value)) and re.search(r"float|tensor|from_numpy", text(value))
+            if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", text(value)):
                 name = ident(target)
-                if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", text):
+                if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", said):
                     yield look_at(node)
 
 
@@ -229,9 +222,9 @@ def _at_hand(program: Program) -> Iterator[Spot]:
     for call in program.calls if scales else ():
         given = call.args[0] if call.args and layer(program, call.func) is not None else None
         made = program.value_of(given) if isinstance(given, ast.Name) else given
-        if isinstance(made, ast.Call) and re.fullmatch(
-            r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", ast.unparse(made)
-        ):
+        if not isinstance(made, ast.Call):
+            continue
+        if re.fullmatch(r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", text(made)):
             yield look_at(call)
 
 
@@ -245,19 +238,16 @@ def _logarithm(program: Program, target: ast.expr, value: ast.expr, node: ast.As
     )
     owner = program.owner(node)
     data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", ident(target) + " " + ident(given))
-    return (
-        isinstance(given, ast.Name | ast.Attribute | ast.Subscript)
-        and data
-        and not (owner is not None and owner.is_module)
-        and look_at(node)
-    )
+    if not isinstance(given, ast.Name | ast.Attribute | ast.Subscript):
+        return False
+    return data and not (owner is not None and owner.is_module) and look_at(node)
 
 
 @suspects_each("missing values become 0", ast.Call)
 def _missing(program: Program, call: ast.Call) -> object:
     """Find `np.nan_to_num(x)` and `fillna(0)`."""
     name = called(program, call)
-    return (name == "nan_to_num" and "loss" not in ast.unparse(call)) or (
+    return (name == "nan_to_num" and "loss" not in text(call)) or (
         name == "fillna" and call.args and constant(call.args[0]) == 0
     )
 
@@ -265,10 +255,10 @@ def _missing(program: Program, call: ast.Call) -> object:
 @suspects_each("sine of another unit", ast.Call)
 def _units(program: Program, call: ast.Call) -> object:
     """Find `np.sin(angle_degrees)` and `np.cos(hour / 24)`."""
-    text = ast.unparse(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
-    return re.search(r"deg|hour|month|day|minute|(^|_)lat(_|$)|(^|_)lon(_|$)", text) and not re.search(
-        r"pi\b|6\.28|radians|deg2rad|rad|tau", text
-    )
+    said = text(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
+    if not re.search(r"deg|hour|month|day|minute|(^|_)lat(_|$)|(^|_)lon(_|$)", said):
+        return False
+    return not re.search(r"pi\b|6\.28|radians|deg2rad|rad|tau", said)
 
 
 # --- dtypes ---
@@ -285,17 +275,15 @@ def _cut(program: Program) -> Iterator[Spot]:
         if not isinstance(node, ast.Call):
             continue
         name, given = called(program, node), operand(program, node)
-        kind = " ".join(
-            ast.unparse(one) for one in [*node.args, *(it.value for it in node.keywords if it.arg == "dtype")]
-        )
+        kind = " ".join(text(one) for one in [*node.args, *(it.value for it in node.keywords if it.arg == "dtype")])
         plain = isinstance(node.func, ast.Name) and not program.names.full(node.func)
         whole = (name in {"long", "int", "LongTensor", "IntTensor"} and not plain) or (
             name in {"astype", "tensor", "as_tensor", "array", "type", "to"} and _WHOLE.search(kind)
         )
-        text = ident(given) if given is not None else ""
+        said = ident(given) if given is not None else ""
         target = targets_of(program, node)
-        inputs = _INPUTS.search(text) and not embeds and not LABELS.search(text) and not LABELS.search(target)
-        if whole and "//" not in kind and (inputs or (regression and (LABELS.search(text) or LABELS.search(target)))):
+        inputs = _INPUTS.search(said) and not embeds and not LABELS.search(said) and not LABELS.search(target)
+        if whole and "//" not in kind and (inputs or (regression and (LABELS.search(said) or LABELS.search(target)))):
             yield look_at(node)
 
 
@@ -305,21 +293,21 @@ def _fractions(program: Program) -> Iterator[Spot]:
     whole = {}
     for target, value, node in assigned(program.tree):
         name = called(program, value)
-        kinds = [ast.unparse(one.value) for one in getattr(value, "keywords", []) if one.arg == "dtype"]
+        kinds = [text(one.value) for one in getattr(value, "keywords", []) if one.arg == "dtype"]
         source = operand(program, value) if isinstance(value, ast.Call) else None
         like = name in {"zeros_like", "empty_like", "full_like"} and not kinds and LABELS.search(ident(source))
         made = (
             name in {"zeros", "ones", "empty", "full", "zeros_like", "empty_like"} and kinds and _WHOLE.search(kinds[0])
         )
-        listed = name == "array" and not kinds and re.fullmatch(r"[^.a-z]*\(\[[\d, \[\]-]*\]\)", ast.unparse(value)[8:])
+        listed = name == "array" and not kinds and re.fullmatch(r"[^.a-z]*\(\[[\d, \[\]-]*\]\)", text(value)[8:])
         if like or made or listed:
-            whole[ast.unparse(target)] = node
+            whole[text(target)] = node
     for target, value, node in assigned(program.tree):
-        held = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ""
-        text = ast.unparse(value)
-        if held in whole and (re.search(r" / |\.mean\(|\.std\(|sqrt|exp\(|\d\.\d", text) or is_drawn(program, value)):
+        held = text(target.value) if isinstance(target, ast.Subscript) else ""
+        said = text(value)
+        if held in whole and (re.search(r" / |\.mean\(|\.std\(|sqrt|exp\(|\d\.\d", said) or is_drawn(program, value)):
             first = whole[held]
-            kept = re.search(r"randint|integers|choice|permutation|argm|//", text) or node.lineno < first.lineno
+            kept = re.search(r"randint|integers|choice|permutation|argm|//", said) or node.lineno < first.lineno
             yield from () if kept else [look_at(first, node, stored=shown(node))]
 
 
@@ -327,15 +315,15 @@ def _fractions(program: Program) -> Iterator[Spot]:
 def _bytes(program: Program) -> Iterator[Spot]:
     """Find a sum, a difference or a product of values that are `uint8`."""
     made = re.compile(r"uint8['\"]?\)$|imread\(")
-    rows = [(program.function(node), ast.unparse(target), value) for target, value, node in assigned(program.tree)]
-    small = {(scope, name) for scope, name, value in rows if made.search(ast.unparse(value))}
-    small -= {(scope, name) for scope, name, value in rows if re.search(r"float|/ 255", ast.unparse(value))}
+    rows = [(program.function(node), text(target), value) for target, value, node in assigned(program.tree)]
+    small = {(scope, name) for scope, name, value in rows if made.search(text(value))}
+    small -= {(scope, name) for scope, name, value in rows if re.search(r"float|/ 255", text(value))}
     for node in program.nodes:
         if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
             continue
         left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-        whole = not re.search(r"\d\.\d|float|astype|/ ", ast.unparse(right))
-        if whole and (program.function(node), re.sub(r"\[.*\]$", "", ast.unparse(left))) in small:
+        whole = not re.search(r"\d\.\d|float|astype|/ ", text(right))
+        if whole and (program.function(node), re.sub(r"\[.*\]$", "", text(left))) in small:
             yield look_at(node)
 
 
@@ -351,7 +339,7 @@ def _once(program: Program) -> Iterator[Spot]:
             value = bounds[0].value
             drawn = value is not None and re.search(
                 r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$",
-                ast.unparse(value),
+                text(value),
             )
             if drawn and item is not None and attribute in words_in(item) and isinstance(bounds[0].statement, ast.stmt):
                 yield look_at(bounds[0].statement)
@@ -387,7 +375,7 @@ _SIZES = re.compile(
 def _sides(program: Program) -> Iterator[Spot]:
     """Find `w, h = image.shape[:2]`, `h, w = picture.size`, `transpose(2, 1, 0)`."""
     for node in program.nodes:
-        if isinstance(node, ast.Assign | ast.Return | ast.Expr) and _SIZES.search(ast.unparse(node)):
+        if isinstance(node, ast.Assign | ast.Return | ast.Expr) and _SIZES.search(text(node)):
             yield look_at(node)
 
 
@@ -399,27 +387,21 @@ def _channels(program: Program) -> Iterator[Spot]:
             given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
             sizes = [constant(one) for one in given]
             named = _PIXELS.search(ident(operand(program, call)) + " " + targets_of(program, call))
-            if (
-                named
-                and len(sizes) in {3, 4}
-                and 3 in sizes[:2]
-                and sizes[-1] != 3
-                and "permute" not in ast.unparse(call)
-            ):
+            if named and len(sizes) in {3, 4} and 3 in sizes[:2] and sizes[-1] != 3 and "permute" not in text(call):
                 yield look_at(call)
 
 
 @suspects("pixels changed before they are floats")
 def _still_bytes(program: Program) -> Iterator[Spot]:
     """Find `images = images * factor` in front of `images.astype(np.float32)`, in a script with `uint8`."""
-    if "uint8" not in ast.unparse(program.tree):
+    if "uint8" not in text(program.tree):
         return
     for target, value, node in assigned(program.tree):
         around = program.function(node)
         if around is None or not isinstance(target, ast.Name) or not isinstance(value, ast.BinOp):
             continue
-        later = re.search(rf"\b{target.id}\.(astype\(np\.float|float\(|to\(\w+\.float)", ast.unparse(around))
-        if later and target.id in words_in(value) and not re.search(r"float|\d\.\d", ast.unparse(value)):
+        later = re.search(rf"\b{target.id}\.(astype\(np\.float|float\(|to\(\w+\.float)", text(around))
+        if later and target.id in words_in(value) and not re.search(r"float|\d\.\d", text(value)):
             yield look_at(node)
 
 
@@ -428,6 +410,6 @@ def _no_spread(program: Program, node: ast.BinOp) -> object:
     """Find `(x - mean) / std` without an epsilon or a bound."""
     if not isinstance(node.left, ast.BinOp):
         return False
-    spread = re.search(r"(std|deviation|sigma|spread)s?$|\.std\([^()]*\)$", ast.unparse(node.right))
-    safe = re.search(r"eps|maximum|clamp|clip|\+", ast.unparse(node.right))
+    spread = re.search(r"(std|deviation|sigma|spread)s?$|\.std\([^()]*\)$", text(node.right))
+    safe = re.search(r"eps|maximum|clamp|clip|\+", text(node.right))
     return isinstance(node.left.op, ast.Sub) and spread and not safe

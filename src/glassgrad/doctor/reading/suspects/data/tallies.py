@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, assigned, bare, trains, words_in
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes_in, source
+from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, nodes_in, source, text
 
 _COUNTS = re.compile(r"correct|(^|_)(right|hits?|n_?ok|matches|acc|accuracy|good)(_|s|$)", re.IGNORECASE)
 _FIGURE = re.compile(
@@ -63,21 +63,21 @@ def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.ex
     given = roles[0] == [False, False] and evaluates and roles[1] == [False, True]
     if given or roles in ([[True, False], [False, True]], [[False, True], [True, False]]):
         return f"the sum is over {shown(loop.iter, 30)}"
-    text, value = ast.unparse(below), ast.unparse(added.value)
-    drawn = re.fullmatch(r"len\((\w+)\)|(\w+)\.(size\(0\)|shape\[0\])", text)
-    batch = re.fullmatch(r"(\w+\.)?(batch_?size|bs)", text, re.IGNORECASE)
+    said, value = text(below), text(added.value)
+    drawn = re.fullmatch(r"len\((\w+)\)|(\w+)\.(size\(0\)|shape\[0\])", said)
+    batch = re.fullmatch(r"(\w+\.)?(batch_?size|bs)", said, re.IGNORECASE)
     if "==" in value and "sum" in value and (batch or (drawn and (drawn[1] or drawn[2]) in words_in(loop.target))):
         return "the sum counts examples of all batches"
     means = re.search(r"\.mean\(\)|/ len|loss\.item\(\)$|loss$", value) and not re.search(r"\*|sum", value)
     known = means and not (summed and value.endswith(("loss", "loss.item()")))
-    examples = re.search(r"\.dataset\)|len\(\w*(data|set|ds|_x|x_\w+|X\w*)\)$|n_(train|test|val)|n_samples", text)
+    examples = re.search(r"\.dataset\)|len\(\w*(data|set|ds|_x|x_\w+|X\w*)\)$|n_(train|test|val)|n_samples", said)
     return "the sum adds a mean for each batch" if known and examples else ""
 
 
 @suspects_each("division without a remainder", operations(ast.FloorDiv))
 def _whole(program: Program, node: ast.BinOp) -> object:
     """Find `correct // total`."""
-    error = re.search(r"(loss|err)\w*(\.item\(\))?$", ast.unparse(node.left))
+    error = re.search(r"(loss|err)\w*(\.item\(\))?$", text(node.left))
     return error or _COUNTS.search(ident(bare(node.left)))
 
 
@@ -90,9 +90,7 @@ def _goes_on(program: Program) -> Iterator[Spot]:
         figure = _FIGURE.search(name) or _COUNTS.search(name) or re.search("total|running|sum", name)
         if added and figure and isinstance(added[0].target, ast.Name) and _is_over(program, added[0], node, name):
             loop = program.loops(added[0])[-1]
-            if not any(
-                isinstance(one, ast.AugAssign) and ident(one.target) == ident(bare(below)) for one in ast.walk(loop)
-            ):
+            if not any(ident(one.target) == ident(bare(below)) for one in nodes_in(loop, ast.AugAssign)):
                 yield look_at(added[0], node, division=shown(node))
     for call in program.calls_of(".append"):
         name = ident(call.func.value) if isinstance(call.func, ast.Attribute) else ""
@@ -108,7 +106,7 @@ def _is_over(program: Program, added: ast.AST, figure: ast.AST, name: str) -> bo
     loops, outside = program.loops(added), program.loops(figure)
     if len(loops) < 2 or outside[-1:] != loops[-1:] or loops[0] in outside:
         return False
-    clears = any(ast.unparse(one.func) == f"{name}.clear" for one in program.calls)
+    clears = any(text(one.func) == f"{name}.clear" for one in program.calls)
     return not clears and not any(name in words_in(target) for target, _, _ in assigned(loops[-1]))
 
 
@@ -117,19 +115,16 @@ def _last_batch(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find `acc = ...` in a loop over batches without training, read only after the loop."""
     if not isinstance(loop.target, ast.Tuple) or trains(program, loop):
         return
-    if not re.search(r"load|_dl|batch|iter", ast.unparse(loop.iter), re.IGNORECASE):
+    if not re.search(r"load|_dl|batch|iter", text(loop.iter), re.IGNORECASE):
         return
     around = program.function(loop) or program.tree
     for target, value, node in assigned(loop):
         name = target.id if isinstance(target, ast.Name) else ""
         loads = [one for one in nodes_in(around, ast.Name) if one.id == name and isinstance(one.ctx, ast.Load)]
         ends = getattr(loop, "end_lineno", 0) or 0
-        if (
-            _FIGURE.search(name)
-            and isinstance(value, ast.Call | ast.BinOp)
-            and loads
-            and all(one.lineno > ends for one in loads)
-        ):
+        if not _FIGURE.search(name) or not isinstance(value, ast.Call | ast.BinOp):
+            continue
+        if loads and all(one.lineno > ends for one in loads):
             yield look_at(node, name=name)
 
 
@@ -141,7 +136,7 @@ def _repeated(program: Program, node: ast.AugAssign) -> object:
         return False
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     ends = [it for one in parts if isinstance(one, ast.Name) for it in flow(program).ends(one)]
-    made = [(ast.unparse(it.node), it.path) for it in ends]
+    made = [(text(it.node), it.path) for it in ends]
     arrays = [one for one, path in made if not path and re.search(r"argmax|randint\(|integers\(|long\(\)", one)]
     single = any(re.search(r"item\(\)|int\(", one) for one, _ in made)
     return all(isinstance(one, ast.Name) for one in parts) and arrays and not single
@@ -152,19 +147,14 @@ def _padded(program: Program) -> Iterator[Spot]:
     """Find `(pred == y).mean()` over tokens in a script that pads."""
     if not re.search(r"ignore_index|padding_idx|pad_sequence|PAD\b|pad_id", source(program)):
         return
-    for node in program.nodes:
-        if (
-            isinstance(node, ast.Compare)
-            and isinstance(node.ops[0], ast.Eq)
-            and isinstance(node.left, ast.Call | ast.Name)
-        ):
-            text = ast.unparse(program.statement(node))
-            best = any(
-                "argmax" in ast.unparse(one.node) or "max(" in ast.unparse(one.node)
-                for one in flow(program).ends(node.left)
-            )
-            reduced = re.search(r"==[^=]*\)\.(float\(\)\.|double\(\)\.)?(mean|sum)\(", text)
-            if best and reduced and not re.search(r"mask|pad|PAD|!=|ignore|valid|keep|\[:, -1\]|lengths", text):
+    for node in nodes(program, ast.Compare):
+        if not isinstance(node.ops[0], ast.Eq):
+            continue
+        if isinstance(node.left, ast.Call | ast.Name):
+            said = text(program.statement(node))
+            best = any("argmax" in text(one.node) or "max(" in text(one.node) for one in flow(program).ends(node.left))
+            reduced = re.search(r"==[^=]*\)\.(float\(\)\.|double\(\)\.)?(mean|sum)\(", said)
+            if best and reduced and not re.search(r"mask|pad|PAD|!=|ignore|valid|keep|\[:, -1\]|lengths", said):
                 yield look_at(node)
 
 
@@ -186,10 +176,10 @@ def _titled(program: Program) -> Iterator[Spot]:
     """Find `print(f"val {train_accuracy}")`, and a pass over the training data whose result is printed as a test."""
     for node in program.nodes:
         parts = node.values if isinstance(node, ast.JoinedStr) else []
-        for text, value in itertools.pairwise(parts):
-            if isinstance(text, ast.Constant) and isinstance(value, ast.FormattedValue):
-                words = re.split(r"[|,;]|\s{2,}", str(text.value))[-1]
-                shows = ast.unparse(value.value)
+        for said, value in itertools.pairwise(parts):
+            if isinstance(said, ast.Constant) and isinstance(value, ast.FormattedValue):
+                words = re.split(r"[|,;]|\s{2,}", str(said.value))[-1]
+                shows = text(value.value)
                 held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE) and not re.search(
                     "train", words
                 )
@@ -197,12 +187,10 @@ def _titled(program: Program) -> Iterator[Spot]:
                     yield spot(node, text=shown(value.value), words=words.strip())
     for node in program.nodes:
         if isinstance(node, FUNCTIONS) and re.match(r"(val|test|eval)", node.name) and "backward" not in words_in(node):
-            for loop in ast.walk(node):
-                if (
-                    isinstance(loop, ast.For)
-                    and TRAIN.search(ast.unparse(loop.iter))
-                    and not re.search(r"split|mode", ast.unparse(loop.iter))
-                ):
+            for loop in nodes_in(node, ast.For):
+                if not TRAIN.search(text(loop.iter)):
+                    continue
+                if not re.search(r"split|mode", text(loop.iter)):
                     yield spot(loop, text=shown(loop.iter), words=node.name)
 
 
@@ -212,13 +200,13 @@ def _offsets(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if not isinstance(node, ast.BinOp | ast.Call) or isinstance(program.parents.get(node), ast.BinOp):
             continue
-        text = re.fullmatch(_SHIFTED, ast.unparse(node))
-        name = text and (text["name"] or text["other"])
+        said = re.fullmatch(_SHIFTED, text(node))
+        name = said and (said["name"] or said["other"])
         if not name or not re.search(r"len|num|count|size|nodes|atoms|points|^n_|^ns$", name, re.IGNORECASE):
             continue
-        held = [ast.unparse(value) for target, value, _ in assigned(program.tree) if ident(target) == name]
+        held = [text(value) for target, value, _ in assigned(program.tree) if ident(target) == name]
         outer = program.parents.get(node)
-        inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", ast.unparse(outer))
+        inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", text(outer))
         later = re.search(rf"{name}\b.*(cumsum|accumulate)|(cumsum|accumulate).*\b{name}\b", " ".join(held))
         target = program.statement(node)
         goes_on = f"cumsum({ident(getattr(target, 'targets', [None])[0])}" in source(program)

@@ -20,7 +20,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     optimizer_name,
     optimizers,
 )
-from glassgrad.doctor.reading.suspects.spelling import names_in, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.spelling import names_in, nodes, nodes_in, source, text
 from glassgrad.doctor.reading.values import mentions, returns
 
 
@@ -96,12 +96,11 @@ def _slices(program: Program, node: ast.Subscript) -> object:
 @suspects("permutation without a use")
 def _permuted(program: Program) -> Iterator[Spot]:
     """Find a permutation that nothing reads."""
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign) else None
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
+    for node in nodes(program, ast.Assign):
+        target, value = node.targets[0], node.value
         drawn = isinstance(value, ast.Call) and called(value) in {"randperm", "permutation"}
-        if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and drawn:
-            reads = [one for one in program.nodes if isinstance(one, ast.Name) and one.id == target.id]
+        if isinstance(target, ast.Name) and drawn:
+            reads = [one for one in nodes(program, ast.Name) if one.id == target.id]
             if not any(isinstance(one.ctx, ast.Load) for one in reads):
                 yield look_at(node, name=target.id)
 
@@ -147,9 +146,9 @@ def _leaves_outer(test: ast.If, loops: list[Loop]) -> bool:
 def _skipped(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `if loss > limit: continue` before the step."""
     steps = [it.node.lineno for it in one.own("step") if not it.chain]
-    for node in ast.walk(one.node) if isinstance(one.node, LOOPS) and steps else ():
-        leaves = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Continue) and len(node.body) < 3
-        if not isinstance(node, ast.If) or not leaves or program.loops(node)[:1] != [one.node]:
+    for node in nodes_in(one.node, ast.If) if isinstance(one.node, LOOPS) and steps else ():
+        leaves = isinstance(node.body[-1], ast.Continue) and len(node.body) < 3
+        if not leaves or program.loops(node)[:1] != [one.node]:
             continue
         chosen = re.search(r"loss|epoch|%", text(node.test)) and not re.search(r"nan|inf", text(node.test))
         if chosen and node.lineno < max(steps):
@@ -287,7 +286,7 @@ def _copy(program: Program, node: ast.Assign) -> object:
         return False
     results = [one for one in nodes_in(function, ast.Return) if one.value is not None]
     trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
-    used = any(isinstance(one, ast.With) and f"{name}(" in text(one) for one in ast.walk(function))
+    used = any(f"{name}(" in text(one) for one in nodes_in(function, ast.With))
     used |= bool(re.search(rf"zip\([^)]*\(\), {name}\.parameters|zip\({name}\.parameters", text(function)))
     return trained and not used and not results and look_at(node, name=name)
 
@@ -300,11 +299,10 @@ def _states(program: Program) -> Iterator[Spot]:
         for part in _members(call.args[0]) if loops and len(call.args) == 1 else ():
             made = [one for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Name | ast.Attribute)]
             yield from _live(program, part, {text(one) for one in made if isinstance(one.ctx, ast.Store)}, call)
-    for node in program.nodes:
-        if isinstance(node, ast.ListComp):
-            own = {text(one) for it in node.generators for one in ast.walk(it.target) if isinstance(one, ast.Name)}
-            for part in _members(node.elt):
-                yield from _live(program, part, own, node)
+    for node in nodes(program, ast.ListComp):
+        own = {text(one) for it in node.generators for one in ast.walk(it.target) if isinstance(one, ast.Name)}
+        for part in _members(node.elt):
+            yield from _live(program, part, own, node)
 
 
 def _members(node: ast.expr) -> list[ast.expr]:

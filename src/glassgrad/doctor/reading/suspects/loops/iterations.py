@@ -21,7 +21,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     is_within,
     optimizers,
 )
-from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes, nodes_in, source, text
 from glassgrad.doctor.reading.values import mentions
 
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
@@ -252,8 +252,8 @@ def _late(program: Program, one: Iteration) -> Iterator[Spot]:
     for event in one.own("backward"):
         name = text(event.value.node)
         around = [*program.loops(event.node)[:1], program.function(event.node)][0]
-        for node in ast.walk(around) if name.isidentifier() and around is not None else ():
-            if _adds_to(node, name) and isinstance(node, ast.stmt) and node.lineno > event.node.lineno:
+        for node in nodes_in(around, ast.stmt) if name.isidentifier() and around is not None else ():
+            if _adds_to(node, name) and node.lineno > event.node.lineno:
                 yield look_at(node, event.node, loss=name)
 
 
@@ -341,8 +341,8 @@ def _scaler(program: Program, one: Iteration) -> Iterator[Spot]:
 @suspects("part of the model without gradients")
 def _switched(program: Program) -> Iterator[Spot]:
     """Find `with no_grad():` around a layer whose result the rest of the training or of forward uses."""
-    for block in program.nodes:
-        if not isinstance(block, ast.With) or not any("no_grad" in text(one.context_expr) for one in block.items):
+    for block in nodes(program, ast.With):
+        if not any("no_grad" in text(one.context_expr) for one in block.items):
             continue
         around = _training_around(program, block)
         for node in block.body if around is not None else ():
@@ -403,11 +403,10 @@ def _is_loss(name: str) -> bool:
 @suspects("update that makes a new tensor")
 def _rebound(program: Program) -> Iterator[Spot]:
     """Find `w = w - lr * w.grad`, and `p = p - ...` for the variable of a loop over parameters."""
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        value = node.value if isinstance(node, ast.Assign) else None
+    for node in nodes(program, ast.Assign):
+        target, value = node.targets[0], node.value
         plain = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and text(target) in names_in(value)
-        if isinstance(node, ast.Assign) and plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
+        if plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
             around = program.function(node) or program.tree
             kept = re.search(
                 rf"{text(target)}\.(requires_grad_|retain_grad)|{text(target)}\.requires_grad = True", text(around)
@@ -458,6 +457,6 @@ def _manual(program: Program) -> Iterator[Spot]:
     """Find an update by hand in a script that zeroes no gradient."""
     if re.search(_ZEROED, source(program)) or not has_call(program.tree, "backward"):
         return
-    for node in program.nodes:
-        if isinstance(node, ast.AugAssign) and re.search(r"\.grad\b", text(node.value)) and program.loops(node):
+    for node in nodes(program, ast.AugAssign):
+        if re.search(r"\.grad\b", text(node.value)) and program.loops(node):
             yield look_at(node)

@@ -24,7 +24,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     optimizers,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.spelling import source, text
+from glassgrad.doctor.reading.suspects.spelling import nodes, source, text
 from glassgrad.doctor.reading.values import WITH_WEIGHTS
 
 _RATES = {
@@ -55,9 +55,9 @@ def _changed(program: Program, made: ast.Call) -> Iterator[Spot]:
     kept = program.parents.get(made)
     name = text(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
     roots = _roots(program, made) if name else set()
-    for node in program.nodes if roots else ():
-        behind = isinstance(node, ast.stmt) and node.lineno > made.lineno
-        if not isinstance(node, ast.stmt) or not behind or program.function(node) is not program.function(made):
+    for node in nodes(program, ast.stmt) if roots else ():
+        behind = node.lineno > made.lineno
+        if not behind or program.function(node) is not program.function(made):
             continue
         root = _changes(program, node, roots)
         if root and _steps_on(program, node, name):
@@ -158,8 +158,8 @@ def _left_out(program: Program) -> Iterator[Spot]:
     """Find the only use of a model's parameters in a selection by their names."""
     if source(program).count("parameters()") != 1 or "requires_grad" in source(program) or not optimizers(program):
         return
-    for node in program.nodes:
-        if isinstance(node, ast.comprehension) and "named_parameters" in text(node.iter):
+    for node in nodes(program, ast.comprehension):
+        if "named_parameters" in text(node.iter):
             tests = [one for one in node.ifs if re.search(r" in |startswith|endswith", text(one))]
             yield from (look_at(one, made=shown(optimizers(program)[0])) for one in tests)
 
@@ -218,12 +218,10 @@ def _never(program: Program, made: ast.Call) -> object:
 @suspects("rate of the first group only")
 def _first_group(program: Program) -> Iterator[Spot]:
     """Find `optimizer.param_groups[0]["lr"] = rate` for an optimizer with several groups."""
-    several = [
-        one for one in program.nodes if isinstance(one, ast.Dict) and any(constant(key) == "params" for key in one.keys)
-    ]
-    for node in program.nodes:
-        target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
-        if isinstance(node, ast.Assign) and len(several) > 1 and target.endswith(".param_groups[0]['lr']"):
+    several = [one for one in nodes(program, ast.Dict) if any(constant(key) == "params" for key in one.keys)]
+    for node in nodes(program, ast.Assign):
+        target = text(node.targets[0])
+        if len(several) > 1 and target.endswith(".param_groups[0]['lr']"):
             yield look_at(node)
 
 
@@ -361,6 +359,6 @@ def _old_rate(program: Program) -> Iterator[Spot]:
         name = text(load.func.value) if isinstance(load.func, ast.Attribute) else ""
         before = [one for one in made.get(name, ()) if one.lineno < load.lineno]
         others = {text(argument(one, "lr", 1)) for calls in made.values() for one in calls}
-        later = [one for one in program.nodes if isinstance(one, ast.Assign) and "['lr']" in text(one.targets[0])]
+        later = [one for one in nodes(program, ast.Assign) if "['lr']" in text(one.targets[0])]
         if before and len(others) > 1 and not any(one.lineno > load.lineno for one in later):
             yield look_at(load, before[-1], rate=text(argument(before[-1], "lr", 1)))

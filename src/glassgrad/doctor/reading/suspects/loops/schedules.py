@@ -196,9 +196,9 @@ def _compound(program: Program) -> Iterator[Spot]:
 def _each_batch(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `group["lr"] *= 0.1` in the loop over batches."""
     outer = any(isinstance(node, LOOPS) for node in program.outward(one.node))
-    for node in ast.walk(one.node) if isinstance(one.node, LOOPS) and outer else ():
-        less = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult | ast.Div)
-        if less and isinstance(node, ast.AugAssign) and text(node.target).endswith(("['lr']", ".lr")):
+    for node in nodes_in(one.node, ast.AugAssign) if isinstance(one.node, LOOPS) and outer else ():
+        less = isinstance(node.op, ast.Mult | ast.Div)
+        if less and text(node.target).endswith(("['lr']", ".lr")):
             counted = any("%" in text(test) for test in conditions(program, node, one.node))
             if not counted or any("epoch" in text(test) for test in conditions(program, node, one.node)):
                 yield look_at(node)

@@ -22,7 +22,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     optimizers,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.spelling import names_in, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.spelling import names_in, nodes, nodes_in, source, text
 from glassgrad.doctor.reading.values import drops, layer
 
 _HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}
@@ -101,9 +101,9 @@ def _is_model(program: Program, call: ast.Call) -> bool:
 @suspects("mode set as an attribute")
 def _attribute(program: Program) -> Iterator[Spot]:
     """Find `model.training = False`, which its layers do not follow."""
-    for node in program.nodes:
+    for node in nodes(program, ast.stmt):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Attribute) and target.attr == "training" and isinstance(node, ast.stmt):
+        if isinstance(target, ast.Attribute) and target.attr == "training":
             owner = program.owner(node)
             own = text(target.value) == "self" and owner is not None and owner.is_module
             if own or text(target.value) not in {"self", "ctx"}:
@@ -252,7 +252,7 @@ def _loose(program: Program) -> Iterator[Spot]:
 def _resumed(program: Program) -> Iterator[Spot]:
     """Find a script that goes on from a stored epoch without the state of its optimizer or schedule."""
     loads = program.calls_of(".load_state_dict")
-    begins = [one for one in program.nodes if isinstance(one, ast.Subscript) and constant(one.slice) == "epoch"]
+    begins = [one for one in nodes(program, ast.Subscript) if constant(one.slice) == "epoch"]
     begins = [one for one in begins if isinstance(one.ctx, ast.Load)]
     receivers = " ".join(text(one.func) for one in loads)
     if not loads or not begins or not optimizers(program):
@@ -275,13 +275,9 @@ def _overwritten(program: Program, call: ast.Call) -> Iterator[Spot]:
         loads = called(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
         same = program.function(other) is program.function(call) and other.lineno < call.lineno
         apart = any(isinstance(one, ast.If) and is_within(program, other, one) for one in program.outward(call))
-        if (
-            loads
-            and same
-            and not apart
-            and roots & names_in(program.statement(other))
-            and "torch" not in roots & names_in(other)
-        ):
+        if not loads or not same or apart or not roots & names_in(program.statement(other)):
+            continue
+        if "torch" not in roots & names_in(other):
             yield look_at(call, other, load=shown(other))
             break
 
@@ -359,7 +355,7 @@ def _sets(program: Program, name: str) -> bool:
 
 def _begins(program: Program, best: ast.expr) -> list[ast.stmt]:
     """Return the statements that set a variable to a number."""
-    found = [one for one in program.nodes if isinstance(one, ast.Assign) and text(one.targets[0]) == text(best)]
+    found = [one for one in nodes(program, ast.Assign) if text(one.targets[0]) == text(best)]
     return [one for one in found if number(one.value) is not None]
 
 
@@ -374,9 +370,9 @@ def _out_of_reach(program: Program, test: ast.Compare, best: ast.expr) -> bool:
 @suspects("best by the training data")
 def _by_training(program: Program) -> Iterator[Spot]:
     """Find a choice of the best weights by the loss of the training."""
-    for node in program.nodes:
-        test = node.test if isinstance(node, ast.If) else None
-        if isinstance(node, ast.If) and isinstance(test, ast.Compare) and _BEST.search(text(test)):
+    for node in nodes(program, ast.If):
+        test = node.test
+        if isinstance(test, ast.Compare) and _BEST.search(text(test)):
             judged = re.search(r"(^|\W)(train|running|epoch|total|avg)_?\w*(loss|acc)\b", text(test))
             keeps = any(has_call(one, "save", "state_dict", "deepcopy") for one in node.body)
             if judged and keeps and re.search(r"val|test", source(program)) and "val" not in text(test):
@@ -392,16 +388,12 @@ def _buffers(program: Program) -> Iterator[Spot]:
     words = source(program)
     if not re.search(r"BatchNorm|batch_norm", words) or re.search(r"buffers\(|state_dict\(\)\.(items|values)", words):
         return
-    for loop in program.nodes:
-        both = (
-            isinstance(loop, ast.For)
-            and text(loop.iter).startswith("zip(")
-            and text(loop.iter).count("parameters()") == 2
-        )
+    for loop in nodes(program, ast.For):
+        both = text(loop.iter).startswith("zip(") and text(loop.iter).count("parameters()") == 2
         moves = both and re.search(
             r"lerp_|mul_\(.*add_|\* .*\+ |copy_\(.*\*|sub_\(", " ".join(map(text, ast.walk(loop)))
         )
-        if isinstance(loop, ast.For) and moves:
+        if moves:
             yield spot(loop, loop.body[0], text=shown(loop.iter))
 
 
@@ -442,9 +434,7 @@ def _exchanged(program: Program) -> Iterator[Spot]:
         rf"{mean}\.mul_\((self\.)?(?i:tau)\)\.add_\(",
     )
     for node in program.nodes:
-        if (
-            isinstance(node, ast.Assign | ast.Expr)
-            and len(text(node)) < 200
-            and any(re.search(one, text(node)) for one in forms)
-        ):
+        if not isinstance(node, ast.Assign | ast.Expr) or not len(text(node)) < 200:
+            continue
+        if any(re.search(one, text(node)) for one in forms):
             yield look_at(node)

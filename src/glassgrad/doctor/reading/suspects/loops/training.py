@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Event
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument
-from glassgrad.doctor.reading.suspects.spelling import text
+from glassgrad.doctor.reading.suspects.spelling import nodes_in, text
 from glassgrad.doctor.reading.values import optimizes
 
 _WARMUP = re.compile(r"^get_\w*schedule\w*$")
@@ -24,7 +24,7 @@ def called(call: ast.Call) -> str:
 
 def has_call(node: ast.AST, *names: str) -> bool:
     """Tell whether a part of the script calls a function or method of one of these names."""
-    return any(isinstance(one, ast.Call) and called(one) in names for one in ast.walk(node))
+    return any(called(one) in names for one in nodes_in(node, ast.Call))
 
 
 def is_within(program: Program, node: ast.AST, outer: ast.AST) -> bool:

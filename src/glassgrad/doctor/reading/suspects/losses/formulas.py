@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, is_negative
+from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, is_negative, text
 from glassgrad.doctor.reading.values import layer, library_name, losses, op
 
 _LOSS = re.compile(
@@ -229,7 +229,7 @@ def source(program: Program) -> str:
     """Return a script as text in small letters."""
     found = program.memo.get("source in small letters")
     if not isinstance(found, str):
-        found = program.memo["source in small letters"] = ast.unparse(program.tree).lower()
+        found = program.memo["source in small letters"] = text(program.tree).lower()
     return found
 
 

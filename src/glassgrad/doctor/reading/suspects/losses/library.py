@@ -27,7 +27,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, nodes_in, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
@@ -79,7 +79,7 @@ def _with_losses(program: Program, made: ast.expr) -> Iterator[Spot]:
 def _pools(program: Program, call: ast.Call) -> bool:
     """Tell by the names around it whether a softmax gives the weights of positions."""
     owner, function = program.owner(call), program.function(call)
-    around = ast.unparse(program.statement(call)) + (owner.node.name if owner else "") + getattr(function, "name", "")
+    around = text(program.statement(call)) + (owner.node.name if owner else "") + getattr(function, "name", "")
     return any(word in around.lower() for word in ("att", "pool", "align", "gate", "weight", "alpha", "routing"))
 
 
@@ -113,12 +113,12 @@ def _several(program: Program, one: Loss) -> object:
     """Find a cross entropy over classes whose targets are made to floats, or are called tags or multi-hot."""
     node = one.target
     name, _ = called(program, node)
-    text = ast.unparse(node) if node is not None else ""
-    if re.search(r"\(-1,?\)$|flatten", text):
+    said = text(node)
+    if re.search(r"\(-1,?\)$|flatten", said):
         return False
     return (
         one.kind == "cross_entropy"
-        and (name == "float" or "float" in text or words_of(node) & {"multi", "multihot", "tags", "attributes"})
+        and (name == "float" or "float" in said or words_of(node) & {"multi", "multihot", "tags", "attributes"})
         and look_at(one.call, target=shown(node or one.call))
     )
 
@@ -150,7 +150,7 @@ def _cosines(program: Program, one: Loss) -> object:
 @suspects_each("loss of a value with itself", losses)
 def _itself(program: Program, one: Loss) -> object:
     sides = [held(program, side) for side in (one.input, one.target)]
-    texts = [ast.unparse(side) for side in sides if side is not None]
+    texts = [text(side) for side in sides if side is not None]
     return len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant) and look_at(one.call)
 
 
@@ -175,7 +175,7 @@ def _other_part(program: Program) -> Iterator[Spot]:
 
 def _differences(program: Program) -> list[ast.BinOp]:
     found = [one for one in program.nodes if is_binary(one, ast.Sub)]
-    return [one for one in found if not re.search(r"mean|std|min|max|len|size|shape", ast.unparse(one))]
+    return [one for one in found if not re.search(r"mean|std|min|max|len|size|shape", text(one))]
 
 
 @suspects("target of another output")
@@ -371,8 +371,8 @@ def _similarity(program: Program) -> Iterator[Spot]:
     """Find a loss of distances that gets cosine similarities."""
     for call in program.calls:
         if library_name(program, call) == "TripletMarginWithDistanceLoss":
-            text = ast.unparse(argument(call, "distance_function") or call)
-            if "osine" in text and "1 -" not in text and "1.0 -" not in text:
+            said = text(argument(call, "distance_function") or call)
+            if "osine" in said and "1 -" not in said and "1.0 -" not in said:
                 yield look_at(call)
     for call, _ in uses(program, "hinge_embedding_loss", "HingeEmbeddingLoss"):
         name, _ = called(program, held(program, argument(call, "input", 0)))

@@ -31,7 +31,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, names_in, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, names_in, nodes, nodes_in, text
 from glassgrad.doctor.reading.values import LOSSES, end, layer, library_name, losses
 
 _DEEPEST = 3
@@ -47,10 +47,10 @@ def _batch_axis(program: Program, call: ast.Call) -> object:
     name, inner = called(program, call)
     place = 1 if program.names.full(call.func) else 0
     along = constant(argument(call, "dim", place) or argument(call, "axis"))
-    text = about_loss(program, call)
+    said = about_loss(program, call)
     known = along == 0 and not isinstance(along, bool) and name in {"sum", "log_softmax", "softmax", "logsumexp"}
-    near = ast.unparse(inner) if inner is not None else "stack"
-    return known and text and not re.search(r"stack|dice|iou|count|class", near + text)
+    near = text(inner) if inner is not None else "stack"
+    return known and said and not re.search(r"stack|dice|iou|count|class", near + said)
 
 
 @suspects_each("masked values averaged over all places", ast.Call)
@@ -90,7 +90,7 @@ def _divided(program: Program) -> Iterator[Spot]:
         value = node.left if isinstance(node, ast.BinOp) else node.target
         size = node.right if isinstance(node, ast.BinOp) else node.value
         is_mean = reduced(program, held(program, value)) == "mean"
-        if is_mean and _BATCH.search(ast.unparse(size)) and about_loss(program, node):
+        if is_mean and _BATCH.search(text(size)) and about_loss(program, node):
             yield look_at(node)
 
 
@@ -100,9 +100,9 @@ def _no_mask(program: Program) -> Iterator[Spot]:
     names = {ident(one) for one in program.nodes if isinstance(one, ast.Name | ast.Attribute)}
     masks = [one for one in names if re.search(r"^(train_?mask|idx_?train|mask_?train)$", one)]
     for one in losses(program) if masks else ():
-        text = " ".join(ast.unparse(part) for part in within(program, one.call) if isinstance(part, ast.expr))
+        said = " ".join(text(part) for part in within(program, one.call) if isinstance(part, ast.expr))
         trains = is_loss_name(assigned(program, one.call)) and "val" not in assigned(program, one.call)
-        if trains and not re.search(r"mask|idx|index", text) and "loader" not in source(program):
+        if trains and not re.search(r"mask|idx|index", said) and "loader" not in source(program):
             yield look_at(one.call, mask=masks[0])
 
 
@@ -115,10 +115,10 @@ def _unread_mask(program: Program, function: Function) -> Iterator[Spot]:
     sums = [one for one in nodes_in(function, ast.Call) if _compares(program, one, given)]
     owner = program.owner(function)
     name = owner.node.name if owner is not None and function.name in {"forward", "__call__"} else function.name
-    made = any(isinstance(one, ast.Name) and one.id == name for one in program.nodes)
+    made = any(one.id == name for one in nodes(program, ast.Name))
     used = made or program.calls_of(name) or program.calls_of(f".{name}")
     if unread and sums and used:
-        first = min(sums, key=lambda one: (one.lineno, -len(ast.unparse(one))))
+        first = min(sums, key=lambda one: (one.lineno, -len(text(one))))
         yield look_at(first, function, mask=unread[0], function=function.name)
 
 
@@ -171,9 +171,9 @@ def _thin_divergence(program: Program, call: ast.Call) -> object:
     """Find the mean over everything of `1 + logvar - mu ** 2 - exp(logvar)`."""
     kind, inner = reduction(program, call)
     value = held(program, inner)
-    text = ast.unparse(value) if isinstance(value, ast.BinOp) and reduced(program, call) == "mean" else ""
+    said = text(value) if isinstance(value, ast.BinOp) and reduced(program, call) == "mean" else ""
     parts = (r"\*\* 2|pow\(2|square", r"exp\(", r"1(\.0)? [+-]|[+-] 1\b", r"log|lv")
-    return kind == "mean" and all(re.search(one, text) for one in parts)
+    return kind == "mean" and all(re.search(one, said) for one in parts)
 
 
 @suspects_each("softmax along the rows of a map", ast.Call)
@@ -217,10 +217,10 @@ def _levels(program: Program, node: ast.Compare) -> object:
     left, right = node.left, node.comparators[0]
     sides = (left, right) if isinstance(node.ops[0], ast.Gt | ast.GtE) else (right, left)
     both = isinstance(program.parents.get(node), ast.BinOp)  # one edge of a box
-    places = "arange" in ast.unparse(held(program, sides[0]) or left) and not both
-    return (
-        places and isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE) and is_target(program, _plain(sides[1]))
-    )
+    places = "arange" in text(held(program, sides[0]) or left) and not both
+    if not places or not isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE):
+        return False
+    return is_target(program, _plain(sides[1]))
 
 
 def _plain(node: ast.expr) -> ast.expr:
@@ -240,10 +240,10 @@ def _plain_penalty(program: Program) -> Iterator[Spot]:
         weights = _is_parameter(program, base) or (isinstance(inner, ast.Attribute) and inner.attr == "weight")
         if kind and weights and (about_loss(program, call) or "reg" in assigned(program, call)):
             yield look_at(call)
-    for node in program.nodes:
-        if isinstance(node, ast.Attribute) and node.attr == "data" and _is_parameter(program, node.value):
-            text = ast.unparse(program.statement(node))
-            if re.search(r"norm|abs|pow|\*\* 2|square", text) and about_loss(program, node):
+    for node in nodes(program, ast.Attribute):
+        if node.attr == "data" and _is_parameter(program, node.value):
+            said = text(program.statement(node))
+            if re.search(r"norm|abs|pow|\*\* 2|square", said) and about_loss(program, node):
                 yield look_at(node)
 
 
@@ -254,7 +254,7 @@ def _is_parameter(program: Program, node: ast.expr | None) -> bool:
         loops = [outer] if isinstance(outer, ast.For) else getattr(outer, "generators", [])
         for one in loops:
             inside = names_in(one.target)
-            if node.id in inside and re.search(r"parameters\(|params\b", ast.unparse(one.iter)):
+            if node.id in inside and re.search(r"parameters\(|params\b", text(one.iter)):
                 return True
     return False
 

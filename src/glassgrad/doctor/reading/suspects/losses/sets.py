@@ -19,6 +19,7 @@ from glassgrad.doctor.reading.suspects.spelling import (
     ident,
     is_binary,
     names_in,
+    nodes,
     nodes_in,
     operand,
     source,
@@ -91,7 +92,7 @@ def _each_batch(program: Program) -> Iterator[Spot]:
         return
     if not any(_is_of_batches(one.node) for one in trainings(program)):
         return
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         outer = program.parents.get(node)
         if not is_binary(node, ast.Add) or isinstance(outer, ast.BinOp):
             continue
@@ -192,9 +193,9 @@ def _other_way(program: Program) -> Iterator[Spot]:
     if len(set(said)) != 1 or _turned(program):
         return
     ((alike, data),) = said.items()
-    for node in program.nodes:
+    for node in nodes(program, ast.expr):
         sides = two_sides(node) if is_binary(node, ast.Add) else None
-        if sides is None or not isinstance(node, ast.expr):
+        if sides is None:
             continue
         hinged = [any(_HINGE.search(" ".join(text_within(program, one))) for one in side) for side in sides]
         if hinged[0] != hinged[1] and alike == int(hinged[0]):  # the first side has the factor y

@@ -30,7 +30,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, names_in
+from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, names_in, nodes, nodes_in, text
 from glassgrad.doctor.reading.values import end, losses
 
 # --- logarithms ---
@@ -73,7 +73,7 @@ def _adds_logarithm(program: Program, node: ast.AST) -> bool:
     sums = [one for one in parts if is_binary(one, ast.Add | ast.Sub)]
     sides = [side for one in sums for side in (one.left, one.right)]
     sides += [one.value for one in parts if isinstance(one, ast.AugAssign)]
-    return any("log" in ast.unparse(side) for side in sides)
+    return any("log" in text(side) for side in sides)
 
 
 def is_target_inside(program: Program, node: ast.expr) -> bool:
@@ -89,11 +89,9 @@ def _is_square(program: Program, node: ast.expr | None) -> bool:
 
 def _is_exp_of_log(program: Program, node: ast.expr) -> bool:
     name, inner = called(program, held(program, node))
-    return (
-        name == "exp"
-        and isinstance(inner, ast.Name | ast.Attribute)
-        and bool(words(ident(inner)) & {"logvar", "log", "lv", "s"})
-    )
+    if name != "exp" or not isinstance(inner, ast.Name | ast.Attribute):
+        return False
+    return bool(words(ident(inner)) & {"logvar", "log", "lv", "s"})
 
 
 def _log_of(program: Program, node: ast.expr | None) -> ast.expr | None:
@@ -179,21 +177,21 @@ def _is_log(program: Program, node: ast.expr) -> bool:
 def _smoothing(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `y * (1 - eps) + eps` without a division by the number of classes."""
     for one, other in ((node.left, node.right), (node.right, node.left)):
-        less = [text for part in factors_of(one) if (inner := complement(part)) is not None and (text := _text(inner))]
+        less = [said for part in factors_of(one) if (inner := complement(part)) is not None and (said := _text(inner))]
         hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in factors_of(one))
-        if less and hot and ast.unparse(other) == less[0] and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE):
+        if less and hot and text(other) == less[0] and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE):
             yield look_at(node)
 
 
 def _text(node: ast.expr) -> str:
-    return ast.unparse(node) if number(node) is None else ""
+    return text(node) if number(node) is None else ""
 
 
 @suspects_each("divergence from the prior to the posterior", ast.Call)
 def _kl_order(program: Program, call: ast.Call) -> object:
     if last(program.names.full(call.func)) != "kl_divergence" or len(call.args) != 2:
         return False
-    first, second = ("prior" in ast.unparse(held(program, one) or one) + ast.unparse(one) for one in call.args)
+    first, second = ("prior" in text(held(program, one) or one) + text(one) for one in call.args)
     return first and not second
 
 
@@ -202,7 +200,7 @@ def _kl_order(program: Program, call: ast.Call) -> object:
 
 def _sums(program: Program) -> Iterator[ast.BinOp]:
     """Yield the outermost sums that a script assigns to a loss, returns from one, or calls backward of."""
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Add | ast.Sub):
             outer = program.parents.get(node)
             is_inner = is_binary(outer, ast.Add | ast.Sub)
@@ -241,7 +239,7 @@ def _extreme(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 def _same_weight(program: Program, node: ast.BinOp) -> object:
     """Find `alpha * a + alpha * b` where `1 - alpha` is meant."""
     found = _flat(node)
-    texts = [{ast.unparse(one) for one in factors_of(part)[:-1] + factors_of(part)[1:]} for part in found]
+    texts = [{text(one) for one in factors_of(part)[:-1] + factors_of(part)[1:]} for part in found]
     shared = set.intersection(*texts) if len(found) == 2 and all(texts) else set()
     return any(re.search(r"alpha|lam|\bw\b|mix|1 - ", one) for one in shared) and look_at(node, weight=min(shared))
 
@@ -252,14 +250,14 @@ def _mixture(program: Program, node: ast.BinOp) -> object:
     sides = [factors_of(one) for one in (node.left, node.right)]
     calls = [[one for one in side if isinstance(one, ast.Call)] for side in sides]
     mixed = any(complement(one) is not None for side in sides for one in side)
-    return mixed and all(len(one) == 1 for one in calls) and ast.unparse(calls[0][0]) == ast.unparse(calls[1][0])
+    return mixed and all(len(one) == 1 for one in calls) and text(calls[0][0]) == text(calls[1][0])
 
 
 @suspects_each("one term summed, another averaged", _sums)
 def _unlike(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     found = [held(program, one) for one in _flat(node)]
     kinds = [reduced(program, one) for one in found]
-    if "sum" in kinds and "mean" in kinds and "/" not in ast.unparse(program.statement(node)):
+    if "sum" in kinds and "mean" in kinds and "/" not in text(program.statement(node)):
         total = found[kinds.index("sum")] or node
         yield look_at(total, node, other=shown(_flat(node)[kinds.index("mean")]))
 
@@ -271,10 +269,10 @@ def _learned(program: Program, node: ast.BinOp) -> Iterator[Spot]:
         inner = [part for factor in factors_of(one) for part in ast.walk(factor) if isinstance(part, ast.Attribute)]
         for part in inner if len(factors_of(one)) > 1 else ():
             outer = program.parents.get(part)
-            text = ast.unparse(outer if isinstance(outer, ast.Subscript) else part)
+            said = text(outer if isinstance(outer, ast.Subscript) else part)
             made = {ident(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
-            others = [ast.unparse(other) for other in _flat(node) if other is not one]
-            if "Parameter" in made and not any(text in other for other in others):
+            others = [text(other) for other in _flat(node) if other is not one]
+            if "Parameter" in made and not any(said in other for other in others):
                 yield spot(node, text=shown(one))
 
 
@@ -331,11 +329,11 @@ def _each_round(program: Program) -> Iterator[Spot]:
         for one in inside:
             name = assigned(program, one) if isinstance(one, ast.Assign) else ""
             known = is_loss_name(name) or re.search(r"^(reg|penalty|kl|norm|l1|l2)", name)
-            if known and name in used - read and "break" not in ast.unparse(loop):
+            if known and name in used - read and "break" not in text(loop):
                 assert isinstance(one, ast.Assign)
                 if not re.search(
                     r"val|dev|test|eval|item|float\(|update|train|optim|step|scan|compiled|run\(",
-                    f"{name} {ast.unparse(one.value)}",
+                    f"{name} {text(one.value)}",
                 ):
                     yield spot(one, loop, text=name)
 
@@ -345,7 +343,7 @@ def _counts(program: Program, node: ast.Name) -> bool:
     statement = program.statement(node)
     adds = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)
     reads = isinstance(node.ctx, ast.Load)
-    return reads and (isinstance(statement, ast.Return) or adds or "backward" in ast.unparse(statement))
+    return reads and (isinstance(statement, ast.Return) or adds or "backward" in text(statement))
 
 
 @suspects("losses put into a new tensor")
@@ -356,7 +354,7 @@ def _remade(program: Program) -> Iterator[Spot]:
         full, function = program.names.full(call.func), program.function(call)
         given = call.args[0] if call.args else None
         if full in {"torch.tensor", "torch.FloatTensor", "torch.Tensor"} and isinstance(given, ast.List | ast.Name):
-            shows = re.search(r"item|mean_|avg|val|epoch|history", ast.unparse(program.statement(call)))
+            shows = re.search(r"item|mean_|avg|val|epoch|history", text(program.statement(call)))
             if words_of(given) & {"loss", "losses"} and is_loss_name(assigned(program, call)) and not shows:
                 yield look_at(call)
         elif full.startswith("numpy.") and function in inside and given is not None:
@@ -366,7 +364,7 @@ def _remade(program: Program) -> Iterator[Spot]:
 @suspects_each("prediction detached in a loss", loss_functions)
 def _detached(program: Program, function: Function) -> Iterator[Spot]:
     """Find detach, item, data or numpy of the prediction within a loss function."""
-    for node in ast.walk(function):
-        is_cut = isinstance(node, ast.Attribute) and node.attr in {"detach", "data", "item", "numpy"}
-        if is_cut and isinstance(node, ast.Attribute) and ident(node.value) in {prediction_of(function)} - {""}:
+    for node in nodes_in(function, ast.Attribute):
+        is_cut = node.attr in {"detach", "data", "item", "numpy"}
+        if is_cut and ident(node.value) in {prediction_of(function)} - {""}:
             yield look_at(node)

@@ -33,7 +33,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, is_negative, names_in
+from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, is_negative, names_in, nodes_in, text
 from glassgrad.doctor.reading.values import end, losses, returns
 
 _OVERLAP = re.compile(r"dice|iou|jaccard|tversky|overlap|soft_?f1|fbeta|ssim", re.IGNORECASE)
@@ -63,9 +63,9 @@ def _quotient(program: Program, node: ast.expr | None) -> ast.BinOp | None:
 @suspects("overlap as a loss")
 def _overlap(program: Program) -> Iterator[Spot]:
     """Find a loss that returns or adds an overlap itself instead of 1 minus it."""
-    found = {function.name for function, text in _overlaps(program) if "loss" not in text.lower()}
-    for function, text in _overlaps(program):
-        for one in returns(program, function) if "loss" in text.lower() else ():
+    found = {function.name for function, said in _overlaps(program) if "loss" not in said.lower()}
+    for function, said in _overlaps(program):
+        for one in returns(program, function) if "loss" in said.lower() else ():
             if _quotient(program, one.value) is not None:
                 yield spot(one, text=shown(one.value or one))
     found = {name for name in found if not _turns(program, name)}
@@ -74,7 +74,7 @@ def _overlap(program: Program) -> Iterator[Spot]:
             continue
         name = assigned(program, node) if isinstance(node, ast.Assign) else ""
         if name and (
-            not is_loss_name(name) or re.search(rf"- ?{name}\b", ast.unparse(program.function(node) or program.tree))
+            not is_loss_name(name) or re.search(rf"- ?{name}\b", text(program.function(node) or program.tree))
         ):
             continue
         for sign, term in terms_of(program, node.value):
@@ -97,9 +97,9 @@ def _raw_overlap(program: Program, function: Function, text: str) -> Iterator[Sp
         return
     if re.search(r"igmoid|oftmax", source(program).replace(own, "")):
         return
-    for node in ast.walk(function):
+    for node in nodes_in(function, ast.BinOp):
         is_product = is_binary(node, ast.Mult) and words_of(node) & TARGETS
-        if is_product and isinstance(node, ast.BinOp) and number(node.left) is None is number(node.right):
+        if is_product and number(node.left) is None is number(node.right):
             yield look_at(node)
             break
 
@@ -110,7 +110,7 @@ def _overlap_formula(program: Program, function: Function, text: str) -> Iterato
     is_union = bool(re.search(r"iou|jaccard", text, re.IGNORECASE))
     if not is_union and not re.search(r"dice", text, re.IGNORECASE):
         return
-    for node in ast.walk(function):
+    for node in nodes_in(function, ast.BinOp):
         if not is_binary(node, ast.Div):
             continue
         over, under = (" ".join(text_within(program, side)) for side in (node.left, node.right))
@@ -126,10 +126,10 @@ def _overlap_formula(program: Program, function: Function, text: str) -> Iterato
 
 def text_within(program: Program, node: ast.expr) -> Iterator[str]:
     """Yield an expression as text, and what the variables in it hold."""
-    yield ast.unparse(node)
+    yield text(node)
     for one in within(program, node):
         if isinstance(one, ast.Name) and (value := program.value_of(one)) is not None:
-            yield ast.unparse(value)
+            yield text(value)
 
 
 @suspects_each("decision within a loss", loss_functions)
@@ -142,7 +142,7 @@ def _decision(program: Program, function: Function) -> Iterator[Spot]:
         is_test = isinstance(node, ast.Compare) and ident(node.left) == name and _is_number(node.comparators[0])
         outer = program.parents.get(node)
         counted = isinstance(outer, ast.Attribute) and outer.attr in {"float", "to", "type", "int"}
-        shows = re.search(r"int\(|item|acc|right|correct", ast.unparse(program.statement(node)) if is_cut else "")
+        shows = re.search(r"int\(|item|acc|right|correct", text(program.statement(node)) if is_cut else "")
         if (is_cut and not shows) or (is_test and counted):
             assert isinstance(node, ast.expr)
             yield look_at(node)
@@ -177,12 +177,12 @@ def _focal_factor(program: Program, node: ast.expr) -> object:
     if base is None or not words_of(power) & {"gamma", "focusing"} or complement(base) is not None:
         return False
     value = held(program, base)
-    text = ident(base)
-    likely = words(text) in ({"pt"}, {"p", "t"}, {"prob"}, {"probs"}, {"p"}) and complement(value) is None
+    said = ident(base)
+    likely = words(said) in ({"pt"}, {"p", "t"}, {"prob"}, {"probs"}, {"p"}) and complement(value) is None
     name, inner = called(program, value)
     negative = isinstance(inner, ast.UnaryOp) or words_of(inner) & {"logpt", "logp", "log"}
     known = (likely and not isinstance(value, ast.IfExp)) or (name == "exp" and negative)
-    return known and not re.search(r"1(\.0)? - ", ast.unparse(value or base))
+    return known and not re.search(r"1(\.0)? - ", text(value or base))
 
 
 def _power(program: Program, node: ast.AST) -> tuple[ast.expr | None, ast.expr | None]:
@@ -217,7 +217,7 @@ def _margin(program: Program, call: ast.Call) -> Iterator[Spot]:
         if len(near) != 1 or len(far) != 1 or near[0] == far[0]:
             continue
         alike = any(called(program, held(program, part))[0] == "cosine_similarity" for _, part in parts)
-        alike = alike or any(words_of(part) & _ALIKE for _, part in parts) or "imilarity" in ast.unparse(one)
+        alike = alike or any(words_of(part) & _ALIKE for _, part in parts) or "imilarity" in text(one)
         if near[0] != (-1 if alike else 1) or (gap and gap[0] < 0):
             yield look_at(one, call, program.statement(call))
             break
@@ -243,13 +243,9 @@ def _pairs(program: Program, node: ast.BinOp) -> object:
     """Find `y * a + (1 - y) * b` with a margin in one of both parts: the label says which pairs are alike."""
     sides = two_sides(node)
     text = " ".join(text_within(program, node))
-    return (
-        sides is not None
-        and "margin" in text
-        and "hot" not in text
-        and re.search(r"relu|clamp|\bmax|hinge|clip", text)
-        and look_at(node, program.statement(node))
-    )
+    if sides is None or "margin" not in text or "hot" in text:
+        return False
+    return re.search(r"relu|clamp|\bmax|hinge|clip", text) and look_at(node, program.statement(node))
 
 
 def two_sides(node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
@@ -258,8 +254,8 @@ def two_sides(node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
     for at in (0, 1):
         for one in sides[at]:
             label = complement(one)
-            text = ast.unparse(label) if label is not None else ""
-            match = [other for other in sides[1 - at] if ast.unparse(other) == text]
+            said = text(label)
+            match = [other for other in sides[1 - at] if text(other) == said]
             if label is not None and match:
                 mine = [part for part in sides[at] if part is not one]
                 other = [part for part in sides[1 - at] if part is not match[0]]
@@ -291,8 +287,8 @@ def _signed(program: Program, call: ast.Call) -> object:
     if not kind or not is_binary(node, ast.Sub):
         return False
     near = [side for side in (node.left, node.right) if isinstance(side, ast.Subscript)]
-    same = len(near) == 2 and ast.unparse(near[0].value) == ast.unparse(near[1].value)
-    slices = same and all(":" in ast.unparse(side) for side in near)
+    same = len(near) == 2 and text(near[0].value) == text(near[1].value)
+    slices = same and all(":" in text(side) for side in near)
     plain = is_target(program, node.left) != is_target(program, node.right)
     odd = (plain or slices) and _is_trained(program, call)
     return odd and spot(node if node.lineno == call.lineno else call, call, text=shown(call))
@@ -343,7 +339,7 @@ def _quantile(program: Program, call: ast.Call) -> object:
 
 def _signs_differ(lists: list[list[ast.expr]]) -> bool:
     """Tell whether the errors of both sides are the negative of one another, so that `1 - q` is right."""
-    texts = [{ast.unparse(part) for part in one} for one in lists]
+    texts = [{text(part) for part in one} for one in lists]
     return not texts[0] & texts[1]
 
 
@@ -375,9 +371,9 @@ def _root(program: Program, node: ast.expr) -> object:
     inner_parts = list(within(program, value))
     squares = any(part in means or called(program, part)[0] in {"pow", "square"} for part in inner_parts)
     safe = re.search(r"eps|1e-|clamp|relu|max\(", " ".join(text_within(program, value or node)), re.IGNORECASE)
-    near, text = getattr(program.function(node), "name", ""), ast.unparse(program.statement(node))
+    near, said = getattr(program.function(node), "name", ""), text(program.statement(node))
     trains = about_loss(program, node) or re.search(r"dist|euclid|rmse", near)
-    return squares and not safe and trains and "item" not in text
+    return squares and not safe and trains and "item" not in said
 
 
 @suspects_each("logarithm or root of a raw output", ast.Call)

@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.program import Class, Program, argument
 from glassgrad.doctor.reading.rule import Spot, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied
-from glassgrad.doctor.reading.suspects.spelling import is_binary, is_negative
+from glassgrad.doctor.reading.suspects.spelling import is_binary, is_negative, nodes_in, text
 
 _BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
 _LOG_DET = re.compile(r"log_?(abs_?)?(det|jac)|ldj|sldj|logdet|\bld\b", re.IGNORECASE)
@@ -25,17 +25,17 @@ def _scale(program: Program, call: ast.Call) -> object:
     if given is None:
         return False
     held = program.value_of(given) if isinstance(given, ast.Name) else given
-    text = ast.unparse(held) if held is not None else ""
+    said = text(held)
     raw = held is not None and applied(program, held)[0] in MATRICES | {"relu", "tanh"}
-    doubled = re.search(r"log_?var|log_?sigma2", text) and not re.search(r"0\.5|/ 2|sqrt", text)
-    halved = re.search(r"(0\.5 \* [\w.]*log_?(std|sigma|scale)|log_?(std|sigma|scale) / 2)\b", text)
-    logarithm = "log" in text and "exp" not in text and "softplus" not in text
+    doubled = re.search(r"log_?var|log_?sigma2", said) and not re.search(r"0\.5|/ 2|sqrt", said)
+    halved = re.search(r"(0\.5 \* [\w.]*log_?(std|sigma|scale)|log_?(std|sigma|scale) / 2)\b", said)
+    logarithm = "log" in said and "exp" not in said and "softplus" not in said
     return raw or logarithm or doubled or halved
 
 
 @suspects_each("logarithms of a mixture added up", operations(ast.Mult))
 def _mixture(program: Program, node: ast.BinOp) -> object:
-    names = [ast.unparse(one) for one in (node.left, node.right)]
+    names = [text(one) for one in (node.left, node.right)]
     weighs = any(re.match(r"^(self\.)?(pi|pis|mix\w*|mixture\w*|coef\w*)$", one) for one in names)
     return weighs and any(re.search(r"log_?prob|log_?pdf|log_?lik|log_?n\b|log_?dens", one) for one in names)
 
@@ -47,11 +47,11 @@ def _log_det(program: Program) -> Iterator[Spot]:
         if not isinstance(node, ast.Assign | ast.AugAssign) or program.function(node) is None:
             continue
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        text = ast.unparse(node.value)
+        said = text(node.value)
         if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
             continue
-        lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in text
-        if lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", text) or _is_subtracted(node):
+        lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in said
+        if lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", said) or _is_subtracted(node):
             yield look_at(node)
 
 
@@ -61,7 +61,7 @@ def _is_subtracted(node: ast.stmt) -> bool:
 
 @suspects_each("log-determinant joined with a density", operations(ast.Add | ast.Sub))
 def _density(program: Program, node: ast.BinOp) -> object:
-    sides = [ast.unparse(one) for one in (node.left, node.right)]
+    sides = [text(one) for one in (node.left, node.right)]
     odd = re.search(r"log_?p|prior|base|log_prob|z\*\*2|pow\(2\)|z \*\* 2", sides[0]) and _LOG_DET.search(sides[1])
     return odd and look_at(node, sign="+" if isinstance(node.op, ast.Add) else "-")
 
@@ -69,19 +69,19 @@ def _density(program: Program, node: ast.BinOp) -> object:
 @suspects_each("inverse of a flow", Program.modules)
 def _inverse(program: Program, owner: Class) -> Iterator[Spot]:
     """Find inverses that run their layers in the order of the forward pass, or undo its steps in its own order."""
-    whole = ast.unparse(owner.node)
+    whole = text(owner.node)
     flows = bool(_LOG_DET.search(whole))
     undone = list(_undone_in_order(program, owner.node))
     yield from (look_at(node, other) for node, other in undone)
     for name, method in owner.methods.items() if flows else ():
         for node in ast.walk(method) if _BACK.match(name) else ():
-            over = ast.unparse(node.iter) if isinstance(node, ast.For) else ""
+            over = text(node.iter) if isinstance(node, ast.For) else ""
             both = f"reversed({over})" in whole
             if re.match(r"self\.\w+$", over) and isinstance(node, ast.For) and not both:
                 yield spot(node, text=f"for ... in {over}")
-            text = ast.unparse(node) if isinstance(node, ast.BinOp) else ""
-            grows = re.match(r"^\(\w+ - [\w.]+\) \* (torch\.)?(exp\([a-z_.]+\)|[a-z_.]+\.exp\(\))$", text)
-            early = re.match(r"^\w+ \* (torch\.exp\(-[\w.]+\)|\(-[\w.]+\)\.exp\(\)) - \w+$", text)
+            said = text(node) if isinstance(node, ast.BinOp) else ""
+            grows = re.match(r"^\(\w+ - [\w.]+\) \* (torch\.)?(exp\([a-z_.]+\)|[a-z_.]+\.exp\(\))$", said)
+            early = re.match(r"^\w+ \* (torch\.exp\(-[\w.]+\)|\(-[\w.]+\)\.exp\(\)) - \w+$", said)
             known = [one.node for one in _affine(owner.node) if one.adds] if early else []
             if (grows or (early and not known)) and isinstance(node, ast.expr) and node not in dict(undone):
                 yield look_at(node)
@@ -122,7 +122,7 @@ def _is_back(program: Program, node: ast.AST) -> bool:
     inner = node
     for outer in program.outward(node):
         if isinstance(outer, ast.If | ast.IfExp):
-            test = ast.unparse(outer.test)
+            test = text(outer.test)
             words = re.search(r"\b(not )?(self\.)?\w*(reverse|inverse|backward|back|invert|inv|sampling)\b", test)
             forwards = re.search(r"\bforward\b", test)
             first = inner is outer.body or (isinstance(outer, ast.If) and inner in outer.body)
@@ -136,9 +136,7 @@ def _is_back(program: Program, node: ast.AST) -> bool:
 
 def _affine(owner: ast.ClassDef) -> Iterator[Affine]:
     """Yield the sums and products of a class that scale by an exponential and shift."""
-    for node in ast.walk(owner):
-        if not isinstance(node, ast.BinOp):
-            continue
+    for node in nodes_in(owner, ast.BinOp):
         for sum_, product in ((node, node.left), (node, node.right), (node.left, node), (node.right, node)):
             shift, scale = _shifted(sum_, product), _scaled(product)
             if shift is not None and scale is not None:
@@ -151,8 +149,8 @@ def _shifted(node: ast.expr, product: ast.expr) -> tuple[str, bool] | None:
         return None
     adds = isinstance(node.op, ast.Add)
     if product is node.right:
-        return (ast.unparse(node.left), adds) if adds else None
-    return ast.unparse(node.right), adds
+        return (text(node.left), adds) if adds else None
+    return text(node.right), adds
 
 
 def _scaled(node: ast.expr) -> tuple[str, bool] | None:
@@ -166,7 +164,7 @@ def _scaled(node: ast.expr) -> tuple[str, bool] | None:
     power = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else call
     minus = is_negative(power)
     bare = power.operand if isinstance(power, ast.UnaryOp) else power
-    return ast.unparse(bare), minus == isinstance(node.op, ast.Div)
+    return text(bare), minus == isinstance(node.op, ast.Div)
 
 
 def _named(call: ast.Call) -> str:

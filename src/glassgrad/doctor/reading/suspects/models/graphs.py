@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Function, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, names_in, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, names_in, nodes, nodes_in, source, text
 
 _ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
 _EDGES = re.compile(r"^(edges?|edge_?(index|list|idx))$")
@@ -42,11 +42,8 @@ def _neighbours(program: Program) -> Iterator[Spot]:
 
 def _without_own(program: Program) -> Iterator[Spot]:
     """Yield the edges of a program whose layers see only neighbours; a sum over edges if it does not make them."""
-    made = [
-        node
-        for node in program.nodes
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _EDGES.match(text(node.targets[0]))
-    ]
+    made = nodes(program, ast.Assign)
+    made = [node for node in made if isinstance(node.value, ast.Call) and _EDGES.match(text(node.targets[0]))]
     for owner in program.modules():
         forward = owner.methods.get("forward")
         calls = [one for one in nodes_in(owner.node, ast.Call) if program.function(one) is forward]
@@ -120,7 +117,7 @@ def _returned(program: Program, call: ast.Call) -> object:
     )
     held = [program.value_of(one) if isinstance(one, ast.Name) else one for one in call.args]
     parts = [one for value in held if value is not None for one in ast.walk(value) if isinstance(one, ast.Subscript)]
-    return to and any(ast.unparse(one.slice) == to for one in parts) and look_at(call, name=to)
+    return to and any(text(one.slice) == to for one in parts) and look_at(call, name=to)
 
 
 def _is_end(node: ast.Name | str) -> bool:

@@ -85,10 +85,10 @@ def feeds_layer(program: Program, call: ast.expr) -> bool:
     function = program.function(call)
     if not isinstance(target, ast.Name) or function is None:
         return False
-    for node in ast.walk(function):
-        given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    for node in nodes_in(function, ast.Call):
+        given = node.args[0] if node.args else None
         later = isinstance(given, ast.Name) and given.id == target.id and given.lineno > call.lineno
-        if later and isinstance(node, ast.Call) and layer(program, node.func) is not None:
+        if later and layer(program, node.func) is not None:
             return True
     return False
 

@@ -21,7 +21,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.spelling import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import is_binary, nodes_in, text
 from glassgrad.doctor.reading.values import library_name
 
 _SHORTCUT = re.compile(r"^(identity|residual|shortcut|skip|res)\d?$")
@@ -33,7 +33,7 @@ _SHORTCUT = re.compile(r"^(identity|residual|shortcut|skip|res)\d?$")
 @suspects_each("reduced without keepdim", operations(ast.Div | ast.Sub))
 def _broadcasts(program: Program, node: ast.BinOp) -> object:
     """Find `x / x.sum(1)` and `x - x.mean(-1)`, whose two sides line up by their last axes."""
-    left, right = ast.unparse(node.left), node.right
+    left, right = text(node.left), node.right
     right = right.left if is_binary(right, ast.Add) else right
     held = program.value_of(right) if isinstance(right, ast.Name) else right
     name, operand = applied(program, held) if held is not None else ("", None)
@@ -42,21 +42,21 @@ def _broadcasts(program: Program, node: ast.BinOp) -> object:
         return False
     keeps = isinstance(held, ast.Call) and any(one.arg in {"keepdim", "keepdims"} for one in held.keywords)
     keeps |= isinstance(held, ast.Call) and any(constant(one) is True for one in held.args)
-    return operand is not None and ast.unparse(operand) == left and not keeps
+    return operand is not None and text(operand) == left and not keeps
 
 
 @suspects_rows("statistics of the whole batch", forwards)
 def _whole_batch(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
     """Find `(x - x.mean()) / x.std()` and `x / x.norm()` in a forward pass."""
-    for node in ast.walk(forward):
+    for node in nodes_in(forward, ast.BinOp):
         right = node.right if is_binary(node, ast.Div) else None
         right = right.left if isinstance(right, ast.BinOp) else right
         held = program.value_of(right) if isinstance(right, ast.Name) else right
         name, operand = applied(program, held) if held is not None else ("", None)
         single = isinstance(held, ast.Call) and axes(program, held) == () and len(held.args) < 2
-        same = isinstance(node, ast.BinOp) and operand is not None and ast.unparse(operand) in ast.unparse(node.left)
+        same = operand is not None and text(operand) in text(node.left)
         known = name in {"norm", "std", "max", "sum", "var", "amax"} and single and same
-        if known and isinstance(node, ast.BinOp):
+        if known:
             yield look_at(node, name=owner.node.name)
 
 
@@ -67,7 +67,7 @@ def _by_variance(program: Program, node: ast.BinOp) -> object:
     right = node.right.left if isinstance(node.right, ast.BinOp) else node.right
     name = right.func.attr if isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute) else ""
     name = name or getattr(right, "id", getattr(right, "attr", ""))
-    centred = isinstance(node.left.op, ast.Sub) and re.search(r"mean|mu|avg", ast.unparse(node.left.right))
+    centred = isinstance(node.left.op, ast.Sub) and re.search(r"mean|mu|avg", text(node.left.right))
     return centred and re.match(r"^(batch_|running_|_)*var(iance)?$", name)
 
 
@@ -76,8 +76,8 @@ def _own_norm(program: Program, owner: Class, forward: Function) -> Iterator[Spo
     """Find the means and deviations of a module that is a norm by its name."""
     if not re.search(r"norm", owner.node.name, re.IGNORECASE):
         return
-    for call in ast.walk(forward):
-        if applied(program, call)[0] in {"mean", "var", "std", "norm"} and isinstance(call, ast.Call):
+    for call in nodes_in(forward, ast.Call):
+        if applied(program, call)[0] in {"mean", "var", "std", "norm"}:
             yield look_at(call, program.statement(call))
 
 
@@ -128,9 +128,9 @@ def _whole_channels(program: Program) -> Iterator[Spot]:
                 yield look_at(made)
     for call in in_forward(program):
         name, operand = applied(program, call)
-        text = ast.unparse(operand) if operand is not None else ""
+        said = text(operand)
         flat = operand is not None and (last_op(program, operand) or ("",))[0] == "linear"
-        if name in {"dropout2d", "dropout3d"} and (flat or re.search(r"\bfc|linear|dense|flatten", text)):
+        if name in {"dropout2d", "dropout3d"} and (flat or re.search(r"\bfc|linear|dense|flatten", said)):
             yield look_at(call)
 
 
@@ -139,28 +139,28 @@ def _much(program: Program, call: ast.Call) -> object:
     name = plain(library_name(program, call))
     given = argument(call, "p", 1 if name == library_name(program, call) else 0) if "dropout" in name else None
     share = setting(program, given)
-    return (share is not None and 0.6 < share < 1) or (given is not None and "keep" in ast.unparse(given))
+    return (share is not None and 0.6 < share < 1) or (given is not None and "keep" in text(given))
 
 
 @suspects_rows("dropout by hand", forwards)
 def _own_dropout(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
     """Find a random mask in a forward pass without `self.training`, or without the factor 1 / (1 - p)."""
-    text = ast.unparse(owner.node)
-    for node in ast.walk(forward):
-        compares = isinstance(node, ast.Compare) and re.search(r"\brand(_like)?\(", ast.unparse(node.left))
-        draws = compares or (isinstance(node, ast.Call) and "bernoulli" in ast.unparse(node.func))
-        scaled = re.search(r"/ \(?(1(\.0)? - |self\.keep|keep)|/ self\.\w*keep|div_?\(|/ keep", text)
-        if draws and isinstance(node, ast.expr) and not (scaled and "training" in text):
+    said = text(owner.node)
+    for node in nodes_in(forward, ast.expr):
+        compares = isinstance(node, ast.Compare) and re.search(r"\brand(_like)?\(", text(node.left))
+        draws = compares or (isinstance(node, ast.Call) and "bernoulli" in text(node.func))
+        scaled = re.search(r"/ \(?(1(\.0)? - |self\.keep|keep)|/ self\.\w*keep|div_?\(|/ keep", said)
+        if draws and not (scaled and "training" in said):
             yield look_at(node, program.statement(node))
 
 
 @suspects_rows("noise in every forward pass", forwards)
 def _noise(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
-    text = ast.unparse(owner.node)
-    if "training" in text or re.search(r"log_?var|std|sigma|repar|diffus|gumbel|noise_level", text, re.IGNORECASE):
+    said = text(owner.node)
+    if "training" in said or re.search(r"log_?var|std|sigma|repar|diffus|gumbel|noise_level", said, re.IGNORECASE):
         return
-    for node in ast.walk(forward):
-        if isinstance(node, ast.Call) and applied(program, node)[0] in {"randnlike", "randlike", "randn", "rand"}:
+    for node in nodes_in(forward, ast.Call):
+        if applied(program, node)[0] in {"randnlike", "randlike", "randn", "rand"}:
             outer = [one for one in program.outward(node) if isinstance(one, ast.BinOp)]
             if any(isinstance(one.op, ast.Add) for one in outer):
                 yield look_at(node, program.statement(node))
@@ -175,15 +175,15 @@ def _late(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
     for at, node in enumerate(forward.body):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
-        name, value = node.targets[0].id, ast.unparse(node.value)
+        name, value = node.targets[0].id, text(node.value)
         before = [one for one in forward.body[:at] if isinstance(one, ast.Assign)]
-        changed = any(ast.unparse(one.targets[0]) == value and isinstance(one.value, ast.Call) for one in before)
-        added = re.search(rf"\b{name} \+|\+=? {name}\b", "\n".join(map(ast.unparse, forward.body[at:])))
+        changed = any(text(one.targets[0]) == value and isinstance(one.value, ast.Call) for one in before)
+        added = re.search(rf"\b{name} \+|\+=? {name}\b", "\n".join(map(text, forward.body[at:])))
         if _SHORTCUT.match(name) and isinstance(node.value, ast.Name) and changed and added:
             yield look_at(node, source=value)
         kind, operand = applied(program, node.value)
         again = isinstance(operand, ast.Name) and operand.id == name and kind in NORMALISING
-        after = ast.unparse(forward.body[at + 1]) if at + 1 < len(forward.body) else ""
+        after = text(forward.body[at + 1]) if at + 1 < len(forward.body) else ""
         if again and re.search(rf"= {name} \+ self|return {name} \+ self", after):
             yield look_at(node, forward.body[at + 1], source=name)
 
@@ -195,12 +195,12 @@ def _over_time(program: Program, owner: Class, forward: Function) -> Iterator[Sp
     layers = {f"self.{name}": one for name, one in made.items() if isinstance(one, ast.Call)}
     first = {name for name, one in layers.items() if constant(argument(one, "batch_first")) is True}
     calls = list(nodes_in(forward, ast.Call))
-    fed = {ast.unparse(one.args[0]) for one in calls if ast.unparse(one.func) in first and one.args}
-    for node in ast.walk(forward):
-        value = node.value if isinstance(node, ast.Assign) else None
-        norm = layers.get(ast.unparse(value.func)) if isinstance(value, ast.Call) else None
-        if norm is None or not isinstance(value, ast.Call) or not isinstance(node, ast.Assign):
+    fed = {text(one.args[0]) for one in calls if text(one.func) in first and one.args}
+    for node in nodes_in(forward, ast.Assign):
+        value = node.value
+        norm = layers.get(text(value.func)) if isinstance(value, ast.Call) else None
+        if norm is None or not isinstance(value, ast.Call):
             continue
         plain_input = bool(value.args) and isinstance(value.args[0], ast.Name)
-        if plain_input and library_name(program, norm) == "BatchNorm1d" and ast.unparse(node.targets[0]) in fed:
+        if plain_input and library_name(program, norm) == "BatchNorm1d" and text(node.targets[0]) in fed:
             yield look_at(node)

@@ -28,7 +28,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, nodes_in, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
@@ -88,7 +88,7 @@ def _signed(program: Program, node: ast.stmt) -> object:
     known = name in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"}
     if not known or operand is None or value is None or feeds_layer(program, value):
         return False
-    target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+    target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
     inner = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else ""
     inner = re.sub(r"^(fc|to|linear|lin)_|_(head|layer|fc|net|out|linear)$", "", inner)
     return (_SIGNED.match(target) or _SIGNED.match(inner)) and look_at(node, name=target or inner)
@@ -97,7 +97,7 @@ def _signed(program: Program, node: ast.stmt) -> object:
 @suspects_each("output clamped", in_forward)
 def _clamped(program: Program, call: ast.Call) -> Iterator[Spot]:
     name, operand = applied(program, call)
-    around = ast.unparse(program.statement(call))
+    around = text(program.statement(call))
     low, high = (argument(call, one) or _after(program, call, place) for one, place in (("min", 0), ("max", 1)))
     if name in {"clamp", "clip", "hardtanh"} and operand is not None and not _MAY_END.search(around):
         both = low is not None and high is not None
@@ -218,8 +218,8 @@ def _over_batch(program: Program) -> Iterator[Spot]:
         name, operand = applied(program, call)
         if name in REDUCING | {"cosinesimilarity", "argmax"} and axes(program, call) == (0,) and operand is not None:
             held = program.value_of(operand) if isinstance(operand, ast.Name) else None
-            text = ast.unparse(operand) + (ast.unparse(held) if held is not None else "")
-            if not _STACKED.search(text) and layer(program, call.func) is None:
+            said = text(operand) + (text(held))
+            if not _STACKED.search(said) and layer(program, call.func) is None:
                 yield look_at(call)
     for call in program.calls:
         if library_name(program, call) in {"Softmax", "LogSoftmax"} and axes(program, call) == (0,):
@@ -237,7 +237,7 @@ def _joined(program: Program, call: ast.Call) -> object:
 def _same_twice(program: Program, call: ast.Call) -> Iterator[Spot]:
     name, operand = applied(program, call)
     if name in {"cat", "concat", "stack"} and isinstance(operand, ast.List | ast.Tuple):
-        given = [ast.unparse(one) for one in operand.elts if not isinstance(one, ast.Constant)]
+        given = [text(one) for one in operand.elts if not isinstance(one, ast.Constant)]
         if len(given) == 2 and given[0] == given[1] and isinstance(operand.elts[0], ast.Name | ast.Attribute):
             yield look_at(call)
 
@@ -272,10 +272,10 @@ def _pixels(program: Program, call: ast.Call) -> object:
     bound = program.bound(size) if isinstance(size, ast.Name) else None
     shape = bound.value if bound is not None and bound.item == 1 else None
     wide = isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
-    channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", ast.unparse(shape))
+    channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", text(shape))
     said = bound.value if bound is not None and bound.item is None and bound.value is not None else size
     channels = channels or (
-        isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", ast.unparse(said))
+        isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", text(said))
     )
     made = last_op(program, operand) if operand is not None else None
     conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
@@ -348,13 +348,13 @@ def _skips(program: Program, call: ast.Call) -> Iterator[Spot]:
 def _sees_ahead(program: Program, owner: Class) -> Iterator[Spot]:
     if not re.search("causal|tcn|temporal|wavenet", owner.node.name, re.IGNORECASE):
         return
-    text = ast.unparse(owner.node)
-    cuts = re.search(r"\[[^\]]*:\s*-|\[[^\]]*: ?\w+\.(size|shape)|chomp|F\.pad|ConstantPad|narrow", text, re.IGNORECASE)
+    said = text(owner.node)
+    cuts = re.search(r"\[[^\]]*:\s*-|\[[^\]]*: ?\w+\.(size|shape)|chomp|F\.pad|ConstantPad|narrow", said, re.IGNORECASE)
     for call in nodes_in(owner.node, ast.Call):
-        if applied(program, call)[0] == "pad" and re.search(r"[\(\[]0, ", ast.unparse(call.args[-1])):
+        if applied(program, call)[0] == "pad" and re.search(r"[\(\[]0, ", text(call.args[-1])):
             yield look_at(call)
         pads = argument(call, "padding", 4) if library_name(program, call) == "Conv1d" else None
-        if pads is not None and constant(pads) != 0 and (not cuts or "// 2" in ast.unparse(pads)):
+        if pads is not None and constant(pads) != 0 and (not cuts or "// 2" in text(pads)):
             yield look_at(call)
 
 

@@ -18,7 +18,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes, nodes_in, text
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
@@ -50,12 +50,12 @@ def _derivative(program: Program, _: Function, backward: Function) -> Iterator[S
 def _order_saved(program: Program, forward: Function, backward: Function) -> Iterator[Spot]:
     calls = list(nodes_in(forward, ast.Call))
     saves = [one for one in calls if applied(program, one)[0] == "saveforbackward"]
-    saved = [ast.unparse(one) for call in saves for one in call.args]
-    for node in ast.walk(backward):
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        tensors = isinstance(node, ast.Assign) and ast.unparse(node.value).endswith("saved_tensors")
-        if tensors and isinstance(target, ast.Tuple) and isinstance(node, ast.Assign):
-            names = [ast.unparse(one) for one in target.elts]
+    saved = [text(one) for call in saves for one in call.args]
+    for node in nodes_in(backward, ast.Assign):
+        target = node.targets[0]
+        tensors = text(node.value).endswith("saved_tensors")
+        if tensors and isinstance(target, ast.Tuple):
+            names = [text(one) for one in target.elts]
             if names != saved and sorted(names) == sorted(saved):
                 yield look_at(node, *saves[:1], saved=", ".join(saved))
 
@@ -65,7 +65,7 @@ def _order_returned(program: Program, forward: Function, backward: Function) -> 
     given = [one.arg for one in forward.args.args[1:]]
     for node in returns(program, backward):
         parts = node.value.elts if isinstance(node.value, ast.Tuple) else []
-        places = [_named_after(ast.unparse(one), given) for one in parts]
+        places = [_named_after(text(one), given) for one in parts]
         known = [(at, one) for at, one in enumerate(places) if one is not None]
         if len(known) > 1 and any(at != one for at, one in known) and len(parts) == len(given):
             yield look_at(node, given=", ".join(given))
@@ -101,7 +101,7 @@ def _gate(program: Program, node: ast.BinOp) -> object:
 def _factors(node: ast.expr) -> list[str]:
     if is_binary(node, ast.Mult):
         return [*_factors(node.left), *_factors(node.right)]
-    return [ast.unparse(node)]
+    return [text(node)]
 
 
 def _value_named(program: Program, node: ast.AST, name: str) -> ast.expr | None:
@@ -112,30 +112,27 @@ def _value_named(program: Program, node: ast.AST, name: str) -> ast.expr | None:
 @suspects_rows("router without a gradient", forwards)
 def _router(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
     """Find experts chosen by argmax, or by the indices of topk alone, in a model with a gate."""
-    if not re.search(r"expert|router|moe|gate", ast.unparse(owner.node), re.IGNORECASE):
+    if not re.search(r"expert|router|moe|gate", text(owner.node), re.IGNORECASE):
         return
-    for node in ast.walk(forward):
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        value = node.value if isinstance(node, ast.Assign) else None
-        first = ast.unparse(target.elts[0]) if isinstance(target, ast.Tuple) else ""
-        part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else None
-        second = value is not None and re.search(r"\[1\]$|indices$", ast.unparse(value))
-        indices = second and part is not None and applied(program, part)[0] == "topk"
-        ignored = applied(program, value)[0] == "topk" and first.startswith("_") if value is not None else False
-        chosen = applied(program, value)[0] == "argmax" if value is not None else False
-        if isinstance(node, ast.Assign) and (indices or ignored or chosen):
+    for node in nodes_in(forward, ast.Assign):
+        target, value = node.targets[0], node.value
+        kind, _ = applied(program, value)
+        part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else value
+        indices = re.search(r"\[1\]$|indices$", text(value)) and applied(program, part)[0] == "topk"
+        ignored = kind == "topk" and isinstance(target, ast.Tuple) and text(target.elts[0]).startswith("_")
+        if indices or ignored or kind == "argmax":
             yield look_at(node)
 
 
 @suspects_each("weights of a mixture along the wrong axis", Program.modules)
 def _mixture_axis(program: Program, owner: Class) -> Iterator[Spot]:
     """Find the softmax of a gate or of the weights of a mixture, whose axis decides what adds up to 1."""
-    for node in ast.walk(owner.node):
+    for node in nodes_in(owner.node, ast.Call):
         name, operand = applied(program, node)
-        text = ast.unparse(operand) if operand is not None else ""
-        if name in {"softmax", "logsoftmax", "gumbelsoftmax"} and isinstance(node, ast.Call):
+        said = text(operand)
+        if name in {"softmax", "logsoftmax", "gumbelsoftmax"}:
             along = argument(node, "dim", 1 if program.names.full(node.func) else 0)
-            gate = re.search(r"gate|router|\bpi|mix|alpha|expert", text, re.IGNORECASE)
+            gate = re.search(r"gate|router|\bpi|mix|alpha|expert", said, re.IGNORECASE)
             if gate and (along is None or constant(along) in {0, 1, 2}):
                 yield look_at(node)
 
@@ -144,20 +141,20 @@ def _mixture_axis(program: Program, owner: Class) -> Iterator[Spot]:
 
 
 def _gradient_calls(program: Program) -> Iterator[tuple[ast.Assign, ast.Call]]:
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign) else None
+    for node in nodes(program, ast.Assign):
+        value = node.value
         value = value.value if isinstance(value, ast.Subscript) else value
-        called = ast.unparse(value.func) if isinstance(value, ast.Call) and len(value.args) >= 2 else ""
+        called = text(value.func) if isinstance(value, ast.Call) and len(value.args) >= 2 else ""
         derives = re.search(r"(^|[._])(grad|gradient|derivative|diff|deriv|d)s?$", called)
-        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and derives:
+        if isinstance(value, ast.Call) and derives:
             yield node, value
 
 
 @suspects_rows("derivative by another variable", _gradient_calls)
 def _by_another(program: Program, node: ast.Assign, call: ast.Call) -> object:
     """Find `u_xx = grad(u_t, x)` and `u_t = grad(u, x)`, whose names say something else."""
-    found = _DERIVATIVE.match(ast.unparse(node.targets[0]))
-    of, by = (ast.unparse(one).removesuffix(".sum()") for one in call.args[:2])
+    found = _DERIVATIVE.match(text(node.targets[0]))
+    of, by = (text(one).removesuffix(".sum()") for one in call.args[:2])
     if found is None or by not in {"x", "y", "z", "t"}:
         return False
     inner = _DERIVATIVE.match(of)
@@ -172,13 +169,12 @@ def _columns(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name, operand = applied(program, call)
         if name in {"cat", "stack", "concat"} and isinstance(operand, ast.List | ast.Tuple):
-            names = [ast.unparse(one).split(".")[-1] for one in operand.elts]
+            names = [text(one).split(".")[-1] for one in operand.elts]
             orders += [names] if set(names) <= {"x", "y", "z", "t"} and len(names) > 1 else []
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign) else None
-        found = _DERIVATIVE.match(ast.unparse(node.targets[0])) if isinstance(node, ast.Assign) else None
-        column = re.search(r"\[(?::|\.\.\.), (\d)(:\d)?\]", ast.unparse(value)) if value is not None else None
-        if found is not None and column is not None and isinstance(node, ast.Assign) and orders:
+    for node in nodes(program, ast.Assign):
+        found = _DERIVATIVE.match(text(node.targets[0]))
+        column = re.search(r"\[(?::|\.\.\.), (\d)(:\d)?\]", text(node.value))
+        if found is not None and column is not None and orders:
             name = orders[0][int(column[1])] if int(column[1]) < len(orders[0]) else ""
             if name and found["by"][-1] != name:
                 yield look_at(node, name=name)
@@ -191,14 +187,14 @@ def _of_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     if full == "torch.autograd.grad" and isinstance(first, ast.Call):
         by = argument(call, "inputs", 1)
         name, _ = applied(program, first)
-        if name == "mean" and by is not None and not re.search("param|weight", ast.unparse(by)):
+        if name == "mean" and by is not None and not re.search("param|weight", text(by)):
             yield look_at(call)
 
 
 @suspects("second derivative of a piecewise linear net")
 def _kinked(program: Program) -> Iterator[Spot]:
     """Find rectifiers in a program that differentiates its network twice."""
-    twice = [one for one, _ in _gradient_calls(program) if re.search(r"_?([xyt])\1$", ast.unparse(one.targets[0]))]
+    twice = [one for one, _ in _gradient_calls(program) if re.search(r"_?([xyt])\1$", text(one.targets[0]))]
     if twice or any(_is_second_derivative(program, one) for one in program.calls):
         made = [one for row in rows(program) for _, one in row]
         made += [one.args[0] for one in program.calls_of(".append") if one.args]
@@ -207,8 +203,8 @@ def _kinked(program: Program) -> Iterator[Spot]:
             if found is not None and found.call is one and plain(found.name) in {"relu", "leakyrelu"}:
                 yield look_at(one)
         for _, forward in forwards(program):
-            for node in ast.walk(forward):
-                if isinstance(node, ast.Call) and applied(program, node)[0] in {"relu", "leakyrelu"}:
+            for node in nodes_in(forward, ast.Call):
+                if applied(program, node)[0] in {"relu", "leakyrelu"}:
                     yield look_at(node)
 
 
@@ -216,7 +212,7 @@ def _is_second_derivative(program: Program, call: ast.Call) -> bool:
     """Tell whether a call differentiates a derivative by an input: `grad(u_x, x)` behind `u_x = grad(u, x)`."""
     by = argument(call, "inputs", 1) if _derives(program, call) else None
     of = call.args[0] if call.args else argument(call, "outputs")
-    if by is None or of is None or re.search(r"param|weight|theta|model|net\b", ast.unparse(by)):
+    if by is None or of is None or re.search(r"param|weight|theta|model|net\b", text(by)):
         return False
     for _ in range(DEEPEST):
         if isinstance(of, ast.Name):
@@ -229,8 +225,8 @@ def _is_second_derivative(program: Program, call: ast.Call) -> bool:
         return False
     inner = of.args[0] if of.args else argument(of, "outputs")
     before = argument(of, "inputs", 1)
-    of_loss = inner is not None and re.search(r"loss|criterion|entropy", ast.unparse(inner))
-    return before is not None and not of_loss and not re.search(r"param|weight|theta|model|net\b", ast.unparse(before))
+    of_loss = inner is not None and re.search(r"loss|criterion|entropy", text(inner))
+    return before is not None and not of_loss and not re.search(r"param|weight|theta|model|net\b", text(before))
 
 
 def _derives(program: Program, call: ast.Call) -> bool:
@@ -241,9 +237,9 @@ def _derives(program: Program, call: ast.Call) -> bool:
     given = [one.value for one in returns(program, function)] if function is not None else []
     values = [program.value_of(one) if isinstance(one, ast.Name) else one for one in given]
     parts = [one.value if isinstance(one, ast.Subscript) else one for one in values]
-    return bool(parts) and all(
-        isinstance(one, ast.Call) and program.names.full(one.func) == "torch.autograd.grad" for one in parts
-    )
+    if not bool(parts):
+        return False
+    return all(isinstance(one, ast.Call) and program.names.full(one.func) == "torch.autograd.grad" for one in parts)
 
 
 @suspects("residual of an equation")
@@ -270,17 +266,17 @@ def _integrator(program: Program) -> Iterator[Spot]:
         sized = next((name for name in ("dt", "h", "step_size") if name in names), "")
         used = bool(sized) and sized in _read(function, stores=False)
         slopes = {"k1", "k2", "k3", "k4"} <= names
-        for node in ast.walk(function) if sized or slopes else ():
+        for node in nodes_in(function, ast.stmt) if sized or slopes else ():
             value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-            text = ast.unparse(node) if value is not None else ""
-            adds_up = slopes and _is_sum_of_slopes(text.split(" = ")[-1]) and not _is_fourth_order(text)
+            said = text(node) if value is not None else ""
+            adds_up = slopes and _is_sum_of_slopes(said.split(" = ")[-1]) and not _is_fourth_order(said)
             whole = (
                 slopes
-                and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", text)
-                and not re.search(r"/ 2|0\.5", text)
+                and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", said)
+                and not re.search(r"/ 2|0\.5", said)
             )
-            bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", text)
-            if isinstance(node, ast.stmt) and (adds_up or whole or bare):
+            bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", said)
+            if adds_up or whole or bare:
                 yield look_at(node)
 
 

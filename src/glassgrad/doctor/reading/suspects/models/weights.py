@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, NORMALISING, applied, forward_nodes, forwards
-from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes, nodes_in, text
 from glassgrad.doctor.reading.values import has_weights, layer, library_name
 
 _VECTORS = re.compile(r"pos|token|query|queries|cls|emb|prompt|code|slot|latent|memory|proto", re.IGNORECASE)
@@ -58,14 +58,14 @@ def _too_large(program: Program, call: ast.Call) -> object:
     size = setting(program, given)
     large = name in {"normal_", "uniform_", "trunc_normal_"} and not (given is not None and size is None)
     bias = re.search(
-        "bias|norm|embed|grad|epsilon|noise", _on(call) if method else ast.unparse(call.args[0]) if call.args else ""
+        "bias|norm|embed|grad|epsilon|noise", _on(call) if method else text(call.args[0]) if call.args else ""
     )
     gain = setting(program, argument(call, "gain", 1)) if name.startswith(("xavier", "orthogonal")) else None
     return (large and (size is None or size >= 0.4) and not bias) or (gain is not None and gain >= 3)
 
 
 def _on(call: ast.Call) -> str:
-    return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    return text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
 _SPREADS = re.compile("bias|^b|lora|logits|rho|sigma|std|var$", re.IGNORECASE)
@@ -77,12 +77,12 @@ def _equal(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         full = program.names.full(call.func)
         filled = full in {f"torch.nn.init.{one}" for one in ("zeros_", "ones_", "constant_")} and call.args
-        text = ast.unparse(call.args[0]) if filled else ""
+        said = text(call.args[0]) if filled else ""
         if isinstance(call.func, ast.Attribute) and call.func.attr in {"zero_", "fill_"} and not full:
-            text = ast.unparse(call.func.value)
-        around = [ast.unparse(one.test) for one in program.outward(call) if isinstance(one, ast.If)]
-        known = "weight" in text and not re.search("norm|bn|ln|emb|bias", text + " ".join(around), re.IGNORECASE)
-        if known and not _ZERO.search(text) and not re.search(r"grad|latent|_hh|logits", text):
+            said = text(call.func.value)
+        around = [text(one.test) for one in program.outward(call) if isinstance(one, ast.If)]
+        known = "weight" in said and not re.search("norm|bn|ln|emb|bias", said + " ".join(around), re.IGNORECASE)
+        if known and not _ZERO.search(said) and not re.search(r"grad|latent|_hh|logits", said):
             yield look_at(call)
     for made, first, name, _ in _parameters(program):
         alike = isinstance(first, ast.Call) and library_name(program, first) in {"zeros", "ones", "full"}
@@ -96,9 +96,9 @@ def _never_set(program: Program, made: ast.Call, first: ast.expr, name: str, own
     bare = isinstance(first, ast.Call) and library_name(program, first) in {"empty", "Tensor", "FloatTensor"}
     if not bare or owner is None or (isinstance(first, ast.Call) and first.args and _is_list(first.args[0])):
         return False
-    text = ast.unparse(owner.node)
-    every = re.search(r"\.(parameters|_parameters|named_parameters)\(", text)
-    sets = re.search(rf"init\w*\.?\w*\([^)]*self\.{name}\b|self\.{name}(\.data)?\.\w+_\(|self\.{name}\.data", text)
+    said = text(owner.node)
+    every = re.search(r"\.(parameters|_parameters|named_parameters)\(", said)
+    sets = re.search(rf"init\w*\.?\w*\([^)]*self\.{name}\b|self\.{name}(\.data)?\.\w+_\(|self\.{name}\.data", said)
     return not sets and not every and look_at(made, name=name)
 
 
@@ -120,14 +120,14 @@ def _unscaled(program: Program, made: ast.Call, first: ast.expr, name: str, _: C
 
 def _source(program: Program, node: ast.AST) -> str:
     owner = program.owner(node)
-    return ast.unparse(owner.node) if owner is not None else ""
+    return text(owner.node) if owner is not None else ""
 
 
 @suspects("initialisation never applied")
 def _never_applied(program: Program) -> Iterator[Spot]:
     """Find a function that fills weights and that nothing names."""
-    used = {one.attr for one in program.nodes if isinstance(one, ast.Attribute)}
-    used |= {one.id for one in program.nodes if isinstance(one, ast.Name)}
+    used = {one.attr for one in nodes(program, ast.Attribute)}
+    used |= {one.id for one in nodes(program, ast.Name)}
     for node in program.nodes:
         if not isinstance(node, FUNCTIONS) or node.name.startswith("__") or node.name in used:
             continue
@@ -150,26 +150,24 @@ def _never_this(program: Program) -> Iterator[Spot]:
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.Is | ast.In):
             left, right = node.left, node.comparators[0]
             is_class = re.match(r"torch\.nn\.[A-Z]\w+$", program.names.full(right))
-            typed = isinstance(left, ast.Call) and ast.unparse(left.func) == "type"
+            typed = isinstance(left, ast.Call) and text(left.func) == "type"
             named_so = isinstance(constant(right), str) and typed
             plain_name = isinstance(left, ast.Name) and not re.search("cls|class|type|kind|layer_t", left.id)
             if (is_class and plain_name) or named_so:
                 yield look_at(node)
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in {"find", "startswith"}
-        ):
-            text = constant(node.args[0]) if node.args else None
-            small = isinstance(text, str) and text in {"conv", "linear", "batchnorm", "layernorm", "embedding"}
-            if small and re.search("class_?name|__name__", ast.unparse(node.func.value)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr in {"find", "startswith"}:
+            said = constant(node.args[0]) if node.args else None
+            small = isinstance(said, str) and said in {"conv", "linear", "batchnorm", "layernorm", "embedding"}
+            if small and re.search("class_?name|__name__", text(node.func.value)):
                 yield look_at(node)
 
 
 @suspects("weights drawn again after loading")
 def _drawn_again(program: Program) -> Iterator[Spot]:
     for call in program.calls_of(".apply"):
-        given = ast.unparse(call.args[0]) if call.args else ""
+        given = text(call.args[0]) if call.args else ""
         target = _on(call)
         loads = [one for one in program.calls_of(".load_state_dict") if _on(one) == target and one.lineno < call.lineno]
         same = [one for one in loads if program.function(one) is program.function(call) and _both(program, one, call)]
@@ -219,7 +217,7 @@ def _in_init(program: Program, node: ast.AST) -> bool:
 
 def _asks(program: Program, call: ast.Call) -> bool:
     """Tell whether a tensor asks for gradients, of which a rule speaks."""
-    return "requires_grad" in ast.unparse(program.statement(call))
+    return "requires_grad" in text(program.statement(call))
 
 
 def _is_own(program: Program, call: ast.Call) -> bool:
@@ -230,18 +228,16 @@ def _is_own(program: Program, call: ast.Call) -> bool:
 
 @suspects("layer never used")
 def _unused(program: Program) -> Iterator[Spot]:
-    read = {one.attr for one in program.nodes if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load)}
+    read = {one.attr for one in nodes(program, ast.Attribute) if isinstance(one.ctx, ast.Load)}
     for owner, _ in forwards(program):
-        text = ast.unparse(owner.node)
-        if re.search(r"getattr|children\(|modules\(|_modules|exec\(", text) or len(owner.bases) != 1:
+        said = text(owner.node)
+        if re.search(r"getattr|children\(|modules\(|_modules|exec\(", said) or len(owner.bases) != 1:
             continue
         for name, bounds in owner.attributes.items():
             value = bounds[-1].value if len(bounds) == 1 else None
-            if (
-                name not in read
-                and isinstance(value, ast.Call)
-                and (has_weights(program, value) or _is_own(program, value))
-            ):
+            if name in read or not isinstance(value, ast.Call):
+                continue
+            if has_weights(program, value) or _is_own(program, value):
                 yield spot(value, text=f"self.{name} = {shown(value, 40)}", name=name)
 
 
@@ -266,7 +262,7 @@ def _shared(program: Program) -> Iterator[Spot]:
         elif isinstance(node, ast.Call) and library_name(program, node) in {"Sequential", "ModuleList"}:
             yield from _repeated(program, node)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute) and _in_init(program, node):
-            both = [ast.unparse(one) for one in (node.targets[0], node.value)]
+            both = [text(one) for one in (node.targets[0], node.value)]
             if all(one.startswith("self.") and one.count(".") == 1 for one in both) and _has(program, node.value):
                 yield look_at(node)
 
@@ -274,7 +270,7 @@ def _shared(program: Program) -> Iterator[Spot]:
 def _repeated(program: Program, call: ast.Call) -> Iterator[Spot]:
     given = call.args[0].elts if call.args and isinstance(call.args[0], ast.List) else call.args
     names = [one for one in given if isinstance(one, ast.Name | ast.Attribute)]
-    again = [one for at, one in enumerate(names) if ast.unparse(one) in {ast.unparse(before) for before in names[:at]}]
+    again = [one for at, one in enumerate(names) if text(one) in {text(before) for before in names[:at]}]
     for one in again[:1]:
         if _has(program, one):
             yield look_at(one, call)
@@ -294,7 +290,7 @@ def _called_twice(program: Program, _: Class, forward: Function) -> Iterator[Spo
             continue
         if any(isinstance(one, ast.If | ast.IfExp | ast.For | ast.While) for one in program.outward(node)):
             continue
-        name = ast.unparse(node.func)
+        name = text(node.func)
         if name in seen and name.startswith("self.") and _same_chain(seen[name], node):
             yield spot(node, seen[name], text=shown(node.func), first=str(seen[name].lineno))
         seen.setdefault(name, node)
@@ -310,21 +306,19 @@ def _same_chain(first: ast.Call, second: ast.Call) -> bool:
 def _copied(program: Program, node: ast.Assign) -> object:
     if not isinstance(node.targets[0], ast.Attribute):
         return False
-    target, value = ast.unparse(node.targets[0]), node.value
-    data = re.search(r"\.weight\.data$", target) and re.match(r"[\w.]+\.weight\.data(\.\w+\(\))?$", ast.unparse(value))
+    target, value = text(node.targets[0]), node.value
+    data = re.search(r"\.weight\.data$", target) and re.match(r"[\w.]+\.weight\.data(\.\w+\(\))?$", text(value))
     inner = value.args[0] if isinstance(value, ast.Call) and value.args else None
-    called = last(program.names.full(value.func)) or ast.unparse(value.func) if isinstance(value, ast.Call) else ""
-    whole = inner is not None and re.search(r"weight(\.data|\.t\(\)|\.T|\.clone\(\))*$", ast.unparse(inner))
+    called = last(program.names.full(value.func)) or text(value.func) if isinstance(value, ast.Call) else ""
+    whole = inner is not None and re.search(r"weight(\.data|\.t\(\)|\.T|\.clone\(\))*$", text(inner))
     copied = data or (target.endswith("weight") and whole and called in {"Parameter", "deepcopy", "copy"})
-    return copied and re.search(r"emb|enc|tok|wte", ast.unparse(value))
+    return copied and re.search(r"emb|enc|tok|wte", text(value))
 
 
 @suspects_each("shallow copy of a model", ast.Call)
 def _shallow(program: Program, call: ast.Call) -> object:
     shallow = program.names.full(call.func) == "copy.copy" and call.args
-    return shallow and (
-        layer(program, call.args[0]) is not None or re.search("model|net|block|layer", ast.unparse(call))
-    )
+    return shallow and (layer(program, call.args[0]) is not None or re.search("model|net|block|layer", text(call)))
 
 
 @suspects_rows("loop forgets its result", forwards)
@@ -350,18 +344,18 @@ def _forgets(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
 def _cut(program: Program) -> Iterator[Spot]:
     for _, forward in forwards(program):
         for node in ast.walk(forward):
-            text = _cutting(program, node)
+            said = _cutting(program, node)
             around: Node = program.statement(node)
-            whole = ast.unparse(around)
+            whole = text(around)
             through = whole.count("detach") and re.search(r"\+ \(|- \w+\)?\.detach|x_hat|quant", whole)
-            if text and not through and not re.search("mask|len|idx|index|mean|var|stat|max", whole):
-                yield spot(node if isinstance(node, ast.expr) else around, text=text)
+            if said and not through and not re.search("mask|len|idx|index|mean|var|stat|max", whole):
+                yield spot(node if isinstance(node, ast.expr) else around, text=said)
 
 
 def _cutting(program: Program, node: ast.AST) -> str:
     """Return the text of what cuts a gradient; empty for anything else."""
     if isinstance(node, ast.With):
-        held = ast.unparse(node.items[0].context_expr)
+        held = text(node.items[0].context_expr)
         return held if "no_grad" in held else ""
     if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
         return shown(node)
@@ -375,7 +369,7 @@ def _flat_steps(program: Program, node: ast.Call) -> object:
     name, operand = applied(program, node)
     over = operand.left if isinstance(operand, ast.Compare) else None
     hard = name in {"float", "to", "type"} and over is not None and not isinstance(over, ast.Constant)
-    whole = ast.unparse(program.statement(node))
+    whole = text(program.statement(node))
     if re.search(r"detach|mask|rand|pad|len|bernoulli|training|== |!= |valid|embed|lookup", whole):
         return False
     return (name in _ROUNDS or hard) and layer(program, node.func) is None

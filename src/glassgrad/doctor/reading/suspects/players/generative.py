@@ -20,7 +20,7 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes_in, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes, nodes_in, operand, text
 from glassgrad.doctor.reading.values import end, losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
@@ -117,8 +117,8 @@ def _labels(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterat
     maker = _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name)
     if not maker and not _JUDGE_LOSS.search(name):
         return
-    for call in ast.walk(value):
-        if not isinstance(call, ast.Call) or len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
+    for call in nodes_in(value, ast.Call):
+        if len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
             continue
         if called(program, call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
             continue
@@ -219,9 +219,7 @@ def _other(program: Program) -> Iterator[Spot]:
                 yield look_at(step, what=f"follows the backward pass of {lost}")
     for name, value, statement in named_values(program):
         owners = [
-            text(operand(program, one))
-            for one in ast.walk(value)
-            if called(program, one) == "parameters" and isinstance(one, ast.Call)
+            text(operand(program, one)) for one in nodes_in(value, ast.Call) if called(program, one) == "parameters"
         ]
         if re.search(r"opt", name) and len(owners) == 1:
             owner = owners[0].rpartition(".")[2]
@@ -353,7 +351,7 @@ def _is_rectified(program: Program, value: ast.expr) -> bool:
 def _straight(program: Program) -> Iterator[Spot]:
     """Find `q + (z - q).detach()`, and codebook losses that detach the same side twice or none."""
     code = re.compile(r"^(z_?q\w*|quant\w*|q|codes?|embed\w*|e)$")
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Add) and isinstance(node.right, ast.Call):
             inner = operand(program, node.right) if called(program, node.right) == "detach" else None
             known = code.search(word(program, node.left)) and mentions_any(program, _CODES)
@@ -410,7 +408,7 @@ def _bounded_code(program: Program, call: ast.Call) -> object:
     inner = operand(program, call)
     layer = called(program, inner) if isinstance(inner, ast.Call) else ""
     outer = program.parents.get(call)
-    name = ast.unparse(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
+    name = text(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
     narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
     return (_LATENT.search(layer) or _LATENT.search(name)) and not narrow
 
@@ -421,7 +419,7 @@ _CENTRED = re.compile(r"\* 2(\.0)? - 1|/ 127\.5\)? - 1|Normalize\(\(?\[?0\.5|- 0
 @suspects("generator with another range than the data")
 def _range(program: Program) -> Iterator[Spot]:
     """Find a generator that ends in a sigmoid beside data that are scaled to -1 .. 1."""
-    scaled = _CENTRED.search(ast.unparse(program.tree))
+    scaled = _CENTRED.search(text(program.tree))
     for owner in program.modules() if scaled else ():
         calls = list(nodes_in(owner.node, ast.Call))
         ends = [one for one in calls if called(program, one).lower() == "sigmoid"]

@@ -21,7 +21,7 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     signed,
     word,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, is_negative, nodes_in, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, is_negative, nodes, nodes_in, operand, text
 from glassgrad.doctor.reading.values import losses
 
 _MOST_LEFT = 0.4
@@ -105,12 +105,8 @@ def _schedule(program: Program) -> Iterator[Spot]:
             name == "cumsum" and re.search(r"^alphas?$", said)
         ):
             yield look_at(call)
-    for node in program.nodes:
-        if (
-            not isinstance(node, ast.For)
-            or not isinstance(node.iter, ast.Call)
-            or called(program, node.iter) not in {"range", "trange"}
-        ):
+    for node in nodes(program, ast.For):
+        if not isinstance(node.iter, ast.Call) or called(program, node.iter) not in {"range", "trange"}:
             continue
         function = program.function(node)
         samples = function is not None and re.search(r"sample|generat|denoise|p_sample_loop", function.name)
@@ -118,14 +114,9 @@ def _schedule(program: Program) -> Iterator[Spot]:
         updates = re.search(r"alpha|beta|sigma", text(node)) and re.search(r"randn|noise", text(node))
         index = text(node.target)
         turned = re.search(rf"- {index}\b|- 1 - {index}\b", text(node))
-        if (
-            samples
-            and rising
-            and updates
-            and not turned
-            and "backward" not in text(node)
-            and f"[{index}]" in text(node)
-        ):
+        if not samples or not rising or not updates or turned:
+            continue
+        if "backward" not in text(node) and f"[{index}]" in text(node):
             yield spot(node, text=f"for {shown(node.target)} in {shown(node.iter)}")
 
 
@@ -181,7 +172,7 @@ def _velocity(program: Program, node: ast.BinOp) -> Iterator[Spot]:
             ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
     if set(ends) == {True, False}:
         place = program.function(node) or program.tree
-        for one in ast.walk(place):
+        for one in nodes_in(place, ast.BinOp):
             if is_binary(one, ast.Sub) and (text(one.left), text(one.right)) == (ends[True], ends[False]):
                 yield look_at(one)
 
@@ -201,12 +192,9 @@ def _energies(program: Program) -> Iterator[Spot]:
     for name, value, _ in named_values(program):
         terms = signed(program, value)
         sides = {_drawn(part): sign for sign, part in terms if energy.search(text(part))}
-        if (
-            "loss" in name
-            and sides.get("fake") == 1
-            and sides.get("real") == -1
-            and mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE))
-        ):
+        if "loss" not in name or sides.get("fake") != 1 or sides.get("real") != -1:
+            continue
+        if mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE)):
             yield look_at(value)
 
 

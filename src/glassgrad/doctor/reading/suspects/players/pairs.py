@@ -20,7 +20,16 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, names_in, nodes_in, operand, source, text
+from glassgrad.doctor.reading.suspects.spelling import (
+    called,
+    is_binary,
+    names_in,
+    nodes,
+    nodes_in,
+    operand,
+    source,
+    text,
+)
 from glassgrad.doctor.reading.values import Loss, losses
 
 _POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
@@ -36,14 +45,11 @@ def _exchanged(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = called(program, call)
         names = [word(program, one) for one in call.args]
-        if (
-            "riplet" in name + text(call.func)
-            and len(names) >= 3
-            and _NEGATIVE.search(names[1])
-            and _POSITIVE.search(names[2])
-        ):
+        if "riplet" not in name + text(call.func) or not len(names) >= 3:
+            continue
+        if _NEGATIVE.search(names[1]) and _POSITIVE.search(names[2]):
             yield look_at(call)
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if not is_binary(node, ast.Sub):
             continue
         left, right = word(program, node.left), word(program, node.right)
@@ -63,15 +69,13 @@ def _lengths(program: Program) -> Iterator[Spot]:
     """Find a product of embeddings over a temperature in a script that never normalises them."""
     if mentions_any(program, re.compile(r"normali[sz]e|cosine|^norm$|l2_?norm", re.IGNORECASE)):
         return
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Div) and _TEMPERATURE.search(word(program, node.right)):
             product = held(program, node.left)
             crossed = (is_binary(product, ast.MatMult)) or called(program, product) in {"matmul", "mm"}
-            if (
-                crossed
-                and re.search(r"\.T\b|\.t\(\)|transpose|\.mT", text(product))
-                and "softmax(" not in text(program.statement(node))
-            ):
+            if not crossed or not re.search(r"\.T\b|\.t\(\)|transpose|\.mT", text(product)):
+                continue
+            if "softmax(" not in text(program.statement(node)):
                 yield look_at(product)
 
 
@@ -157,12 +161,9 @@ def _twice(program: Program) -> Iterator[Spot]:
         paired = re.sub(r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", first[0]) == re.sub(
             r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", name
         )
-        if (
-            first[1] is not statement
-            and first[0] != name
-            and paired
-            and not _changes(program, value, first[1], statement)
-        ):
+        if first[1] is statement or first[0] == name or not paired:
+            continue
+        if not _changes(program, value, first[1], statement):
             yield look_at(statement, name=first[0])
 
 
@@ -177,8 +178,8 @@ def _changes(program: Program, value: ast.expr, first: ast.stmt, second: ast.stm
 @suspects_rows("prediction compared with its own view", named_values)
 def _own_view(program: Program, _: str, value: ast.expr, statement: ast.stmt) -> object:
     pairs = []
-    for call in ast.walk(value):
-        if isinstance(call, ast.Call) and len(call.args) >= 2:
+    for call in nodes_in(value, ast.Call):
+        if len(call.args) >= 2:
             names = [
                 re.sub(r"^(pred|proj|target|online|proj|p|z|q|h)_?(\w*?_)?([12])$", r"\3", word(program, one))
                 for one in call.args[:2]
@@ -260,11 +261,9 @@ def _teaching(program: Program) -> Iterator[Spot]:
         if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
             continue
         calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
-        if (
-            not calm
-            and ".backward()" in whole
-            and not re.search(rf"{name}\.parameters\(\)[^\n]*lr|ema|momentum", whole)
-        ):
+        if calm or ".backward()" not in whole:
+            continue
+        if not re.search(rf"{name}\.parameters\(\)[^\n]*lr|ema|momentum", whole):
             yield look_at(call)
 
 
@@ -355,12 +354,10 @@ def _reversal(program: Program) -> Iterator[Spot]:
     ]
     for one in turned:
         backward: Function | None = one.methods.get("backward")
-        for node in ast.walk(backward) if backward is not None else ():
-            if (
-                isinstance(node, ast.Return)
-                and node.value is not None
-                and not re.search(r"-|neg", text(backward).replace("->", ""))
-            ):
+        for node in nodes_in(backward, ast.Return) if backward is not None else ():
+            if node.value is None:
+                continue
+            if not re.search(r"-|neg", text(backward).replace("->", "")):
                 yield look_at(node, what="passes the gradient on with its sign")
     if turned:
         for name, value, _ in named_values(program):

@@ -25,7 +25,7 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes_in, operand, source, text
+from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, nodes_in, operand, source, text
 from glassgrad.doctor.reading.values import end, losses
 
 _OLD = re.compile(r"(^|_)(old|prev|behaviou?r|mu)(_|$)|^old", re.IGNORECASE)
@@ -150,12 +150,8 @@ def _past(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> 
     """Find `total = r[t] + gamma * total` in a loop over rising indices, and recursions of GAE that lack a factor."""
     loops = program.loops(statement)
     products = [one for one in ast.walk(value) if is_binary(one, ast.Mult)]
-    back = [
-        one
-        for one in products
-        if name in [word(program, part) for part in factors(one)]
-        and any(GAMMA.search(part) or _DECAY.search(part) for part in words_in(one))
-    ]
+    back = [one for one in products if name in [word(program, part) for part in factors(one)]]
+    back = [one for one in back if any(GAMMA.search(part) or _DECAY.search(part) for part in words_in(one))]
     if not back or not loops or not isinstance(loops[0], ast.For) or not isinstance(value, ast.BinOp):
         return
     counted = text(loops[0].iter)
@@ -203,7 +199,7 @@ def _entropy_target(program: Program, name: str, value: ast.expr, _: ast.stmt) -
         if sizes and not re.search(r"(^|[(\s*])-", text(value)):
             yield look_at(value)
     elif re.search(r"alpha_?loss|loss_?alpha|ent_?coef_?loss", name):
-        for one in ast.walk(value):
+        for one in nodes_in(value, ast.BinOp):
             if is_binary(one, ast.Sub):
                 sides = word(program, one.left), word(program, one.right)
                 if _LIKELY.search(sides[0]) and re.search(r"target_?ent", sides[1]):
@@ -222,13 +218,11 @@ def _squashed(program: Program) -> Iterator[Spot]:
         corrected = re.search(r"1(\.0*)? -|softplus|TanhTransform|log\(2|log1p|jacob|correct|squash", inside)
         if drawn and ".log_prob(" in inside and not corrected:
             yield look_at(call, what="the density of a squashed action is divided by 1 - tanh(x)**2")
-    for node in program.nodes:
-        added = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _LIKELY.search(text(node.target))
-        if (
-            added
-            and isinstance(node, ast.AugAssign)
-            and re.search(r"log\(.*1(\.0*)? - .*(\*\* 2|pow|square)", text(node.value))
-        ):
+    for node in nodes(program, ast.AugAssign):
+        added = isinstance(node.op, ast.Add) and _LIKELY.search(text(node.target))
+        if not added:
+            continue
+        if re.search(r"log\(.*1(\.0*)? - .*(\*\* 2|pow|square)", text(node.value)):
             yield look_at(node, what="the logarithm of 1 - tanh(x)**2 is subtracted from that of the density")
 
 
@@ -263,7 +257,7 @@ def _rewarded(program: Program) -> Iterator[Spot]:
     """Find `-log_prob * reward` in a script that has a discount."""
     if not mentions_any(program, GAMMA):
         return
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Mult):
             names = [word(program, one) for one in factors(node)]
             likely = any(_LIKELY.search(one) for one in names)
@@ -389,7 +383,7 @@ def _factor_of(program: Program, node: ast.Assign | ast.AugAssign, name: str) ->
     """Return the number by which a statement multiplies a variable."""
     if isinstance(node, ast.AugAssign):
         return setting(program, node.value) if isinstance(node.op, ast.Mult) else None
-    for one in ast.walk(node.value):
+    for one in nodes_in(node.value, ast.BinOp):
         if is_binary(one, ast.Mult) and name in {text(one.left), text(one.right)}:
             return setting(program, one.right if text(one.left) == name else one.left)
     return None

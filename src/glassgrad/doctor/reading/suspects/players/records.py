@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, Scope
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects
-from glassgrad.doctor.reading.suspects.spelling import ident, nodes_in, text
+from glassgrad.doctor.reading.suspects.spelling import ident, nodes, nodes_in, text
 
 _SIDES = {":-1": "early", "1:": "late"}
 
@@ -43,8 +43,8 @@ def _paired(program: Program) -> Iterator[Spot]:
 
 def _slices(program: Program) -> Iterator[tuple[ast.Subscript, str, tuple[Scope, str]]]:
     """Yield the slices without the first or the last step: the slice, its side, and the record that it is of."""
-    for node in program.nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+    for node in nodes(program, ast.Subscript):
+        if isinstance(node.ctx, ast.Load):
             along = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
             side = _SIDES.get(text(along), "")
             record = _record(program, node.value) if side else None

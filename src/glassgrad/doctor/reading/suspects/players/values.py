@@ -22,7 +22,7 @@ from glassgrad.doctor.reading.suspects.players.algebra import (
     word,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes_in, operand, source, text
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes, nodes_in, operand, source, text
 from glassgrad.doctor.reading.values import layer
 
 _ENDS = re.compile(
@@ -45,7 +45,7 @@ _EPSILON = re.compile(r"eps", re.IGNORECASE)
 
 def _discounted(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
     """Yield the products with a discount, each with its other factors."""
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Mult):
             outer = program.parents.get(node)
             if is_binary(outer, ast.Mult):
@@ -89,8 +89,8 @@ def _bootstraps(program: Program) -> Iterator[Spot]:
 
 def _sources(program: Program, node: ast.expr, depth: int = 0) -> Iterator[str]:
     """Yield the names in what a name stands for, a few steps back."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name) and depth < 3:
+    for one in nodes_in(node, ast.Name):
+        if depth < 3:
             value = program.value_of(one)
             for bound in program.bindings(program.scope(one), one.id):
                 yield from words_in(bound.value) if bound.value is not None else ()
@@ -142,12 +142,9 @@ def _over_batch(program: Program) -> Iterator[Spot]:
         dim = argument(call, "dim", place) or argument(call, "axis")
         valued = any(re.search(r"next|target|^q", one, re.IGNORECASE) for one in words_in(given))
         wrong = number(dim) == 0 or (dim is None and len(call.args) <= place and name in {"max", "amax"})
-        if (
-            valued
-            and wrong
-            and not isinstance(given, ast.List | ast.Tuple)
-            and not program.names.full(call.func).startswith("numpy")
-        ):
+        if not valued or not wrong or isinstance(given, ast.List | ast.Tuple):
+            continue
+        if not program.names.full(call.func).startswith("numpy"):
             yield look_at(call)
 
 
@@ -157,12 +154,9 @@ def _present(program: Program) -> Iterator[Spot]:
         return
     for call in program.calls:
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        if (
-            _TARGET.search(name)
-            and call.args
-            and _STATE.search(word(program, call.args[0]))
-            and not name.startswith(("get", "set"))
-        ):
+        if not _TARGET.search(name) or not call.args:
+            continue
+        if _STATE.search(word(program, call.args[0])) and not name.startswith(("get", "set")):
             yield look_at(call)
 
 
@@ -217,8 +211,8 @@ def _copied(program: Program) -> Iterator[Spot]:
             continue
         if _TARGET.search(word(program, origin)) and not _TARGET.search(word(program, receiver)):
             yield look_at(call)
-    for node in program.nodes:
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and called(program, node.iter) == "zip":
+    for node in nodes(program, ast.For):
+        if isinstance(node.iter, ast.Call) and called(program, node.iter) == "zip":
             yield from _copied_in(program, node, node.iter)
 
 
@@ -228,10 +222,10 @@ def _copied_in(program: Program, loop: ast.For, pairs: ast.Call) -> Iterator[Spo
     if len(names) != 2 or sorted(targets) != [False, True] or "parameters" not in text(pairs):
         return
     learner = names[targets.index(False)]
-    for call in ast.walk(loop):
-        function = call.func if isinstance(call, ast.Call) else None
+    for call in nodes_in(loop, ast.Call):
+        function = call.func
         changes = isinstance(function, ast.Attribute) and function.attr in {"copy_", "lerp_"}
-        if isinstance(call, ast.Call) and changes and text(call.func).split(".")[0] == learner:
+        if changes and text(call.func).split(".")[0] == learner:
             yield look_at(call)
 
 
@@ -324,8 +318,8 @@ def _stored_early(program: Program, statement: ast.Assign, names: list[ast.expr]
     body, reward, action = _block(program, statement), text(names[1]), statement.value
     given = text(action.args[0]) if isinstance(action, ast.Call) and action.args else ""
     for earlier in body[: body.index(statement)] if statement in body and given else ():
-        for call in ast.walk(earlier):
-            if not isinstance(call, ast.Call) or called(program, call) not in _STORES:
+        for call in nodes_in(earlier, ast.Call):
+            if called(program, call) not in _STORES:
                 continue
             if {reward, given} <= {text(one) for one in ast.walk(call)}:
                 yield look_at(call, statement, other=shown(statement))

@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.sequences.attention import history, softmaxes
 from glassgrad.doctor.reading.suspects.sequences.parts import extra, inside, names_in
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes_in, text
 from glassgrad.doctor.reading.values import layer, library_name
 
 _PLACES = re.compile(r"pos|wpe|place")
@@ -20,9 +20,9 @@ _PLACES = re.compile(r"pos|wpe|place")
 
 def _role(node: ast.expr) -> str:
     """Return q, k or v for a variable or attribute of such a name; empty for others."""
-    text = ast.unparse(node).rpartition(".")[2].lower().strip("_")
-    found = re.fullmatch(r"(q|k|v)s?\d?|(quer|key|val)\w*|(q|k|v)_\w+", text)
-    return text[0] if found else ""
+    said = text(node).rpartition(".")[2].lower().strip("_")
+    found = re.fullmatch(r"(q|k|v)s?\d?|(quer|key|val)\w*|(q|k|v)_\w+", said)
+    return said[0] if found else ""
 
 
 # --- query, key and value ---
@@ -68,8 +68,8 @@ def _turned(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spo
 def _einsum(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spot]:
     """Find `einsum("bhqd,bhkd->bhqk", q, k)` with a softmax along an axis that is not that of the keys."""
     for node in history(program, operand):
-        for one in ast.walk(node):
-            if isinstance(one, ast.Call) and called(program, one) == "einsum" and len(one.args) >= 3:
+        for one in nodes_in(node, ast.Call):
+            if called(program, one) == "einsum" and len(one.args) >= 3:
                 along = number(extra(program, call, "dim", 0))
                 if along is not None and _over_queries(str(constant(one.args[0])), one, int(along)):
                     yield look_at(call, one)
@@ -91,11 +91,11 @@ def _over_queries(equation: str, call: ast.Call, along: int) -> bool:
 def _added(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spot]:
     """Find `scores + mask * -1e-9`, or a sum that hides what the mask keeps."""
     for node in history(program, operand):
-        for one in ast.walk(node):
+        for one in nodes_in(node, ast.BinOp):
             if not is_binary(one, ast.Mult):
                 continue
             for mask, factor in ((one.left, one.right), (one.right, one.left)):
-                value, name = number(factor), ast.unparse(mask)
+                value, name = number(factor), text(mask)
                 if value is None or not re.search(r"mask|pad|valid|tril|triu|causal|future", name):
                     continue
                 turned = bool(re.match(r"\(?1(\.0)? - ", name))
@@ -115,22 +115,20 @@ def _no_residual(program: Program, owner: Class) -> Iterator[Spot]:
     function = owner.methods.get("forward")
     if function is None or not re.search(r"Block|Layer", owner.node.name):
         return
-    text = ast.unparse(function)
-    if not re.search(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(", text) or not re.search(
-        r"\+", text
+    said = text(function)
+    if not re.search(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(", said) or not re.search(
+        r"\+", said
     ):
         return
     for node in inside(program, function, ast.Assign):
-        if not isinstance(node, ast.Assign) or "+" in ast.unparse(node.value):
+        if not isinstance(node, ast.Assign) or "+" in text(node.value):
             continue
-        attends = re.search(
-            r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(", ast.unparse(node.value)
-        )
+        attends = re.search(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(", text(node.value))
         target = node.targets[0]
-        name = ast.unparse(target.elts[0] if isinstance(target, ast.Tuple) else target)
+        name = text(target.elts[0] if isinstance(target, ast.Tuple) else target)
         word = rf"\b{re.escape(name)}\b"
-        over = name in names_in(node.value) and not re.search(r"resid|short|skip|ident|x0|inp", text)
-        if attends and (over or not re.search(rf"\+ [^\n]*{word}|{word} \+|\+= [^\n]*{word}", text)):
+        over = name in names_in(node.value) and not re.search(r"resid|short|skip|ident|x0|inp", said)
+        if attends and (over or not re.search(rf"\+ [^\n]*{word}|{word} \+|\+= [^\n]*{word}", said)):
             yield look_at(node)
             for use in inside(program, function, ast.Name) if not over else ():
                 if isinstance(use, ast.Name) and use.id == name and use.lineno > node.lineno:
@@ -143,19 +141,19 @@ def _length(program: Program, call: ast.Call) -> object:
     """Find `nn.LayerNorm(seq_len)`."""
     if library_name(program, call) != "LayerNorm" or not call.args:
         return False
-    text = ast.unparse(call.args[0])
-    return re.search(r"seq_?len|max_?len|length|block_size|n_steps|context|\bT\b|window|time", text)
+    said = text(call.args[0])
+    return re.search(r"seq_?len|max_?len|length|block_size|n_steps|context|\bT\b|window|time", said)
 
 
 @suspects_each("class token at the other end", Program.modules)
 def _class_token(program: Program, owner: Class) -> Iterator[Spot]:
     """Find `cat([x, cls], dim=1)` beside `x[:, 0]`, or `cat([cls, x], dim=1)` beside `x[:, -1]`."""
-    text = ast.unparse(owner.node)
-    last = re.search(r"cat\([\[(]x, (self\.)?cls", text)
-    first = re.search(r"cat\([\[(](self\.)?cls", text)
-    for node in ast.walk(owner.node) if last or first else ():
-        if isinstance(node, ast.Subscript) and re.search(r"\[:, (0|-1)(, :)?\]$", ast.unparse(node)):
-            end = "[:, -1" in ast.unparse(node)
+    said = text(owner.node)
+    last = re.search(r"cat\([\[(]x, (self\.)?cls", said)
+    first = re.search(r"cat\([\[(](self\.)?cls", said)
+    for node in nodes_in(owner.node, ast.Subscript) if last or first else ():
+        if re.search(r"\[:, (0|-1)(, :)?\]$", text(node)):
+            end = "[:, -1" in text(node)
             if (last and not end) or (first and not last and end):
                 yield look_at(node)
 
@@ -167,23 +165,19 @@ def _class_token(program: Program, owner: Class) -> Iterator[Spot]:
 def _alike(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find an embedding of positions that gets zeros or ones."""
     held = layer(program, call.func) if call.args and isinstance(call.func, ast.Name | ast.Attribute) else None
-    if held is None or held.name != "Embedding" or not _PLACES.search(ast.unparse(call.func)):
+    if held is None or held.name != "Embedding" or not _PLACES.search(text(call.func)):
         return
     for one in flow(program).ends(call.args[0]):
-        if isinstance(one.node, ast.Call) and called(program, one.node) in {
-            "zeros_like",
-            "ones_like",
-            "zeros",
-            "ones",
-            "full",
-        }:
+        if not isinstance(one.node, ast.Call):
+            continue
+        if called(program, one.node) in {"zeros_like", "ones_like", "zeros", "ones", "full"}:
             yield look_at(one.node, call)
 
 
 @suspects_each("positions that nobody trains", Program.modules)
 def _untrained(program: Program, owner: Class) -> Iterator[Spot]:
     """Find `self.position = torch.randn(...)`, which is no parameter."""
-    if re.search(r"sin\(|requires_grad", ast.unparse(owner.node)):
+    if re.search(r"sin\(|requires_grad", text(owner.node)):
         return
     for name, bounds in owner.attributes.items():
         for one in bounds if _PLACES.search(name) or re.fullmatch(r"pe|cls\w*", name) else ():
@@ -197,7 +191,7 @@ def _grow(program: Program, node: ast.Assign) -> object:
     """Find `rate = 10000 ** (i / d)` that positions are multiplied by."""
     if not isinstance(node.value, ast.BinOp | ast.Call):
         return False
-    if not re.match(r"(torch\.pow\()?10000(\.0)?(, | \*\* )\(?(torch|np|2|i)", ast.unparse(node.value)):
+    if not re.match(r"(torch\.pow\()?10000(\.0)?(, | \*\* )\(?(torch|np|2|i)", text(node.value)):
         return False
-    name, around = re.escape(ast.unparse(node.targets[0])), ast.unparse(program.function(node) or program.tree)
+    name, around = re.escape(text(node.targets[0])), text(program.function(node) or program.tree)
     return re.search(rf"\* {name}\b", around) and not re.search(rf"/ {name}\b", around)

@@ -13,7 +13,7 @@ from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
-from glassgrad.doctor.reading.suspects.spelling import is_binary
+from glassgrad.doctor.reading.suspects.spelling import is_binary, nodes, text
 from glassgrad.doctor.reading.values import Loss, losses
 
 
@@ -40,16 +40,16 @@ def _numbered(program: Program) -> Iterator[ast.expr]:
     for call in program.calls:
         name, given = getattr(call.func, "attr", getattr(call.func, "id", "")), call.args
         alone = len(given) == 1 and not call.keywords
-        if name == "enumerate" and alone and letters.search(ast.unparse(given[0])):
+        if name == "enumerate" and alone and letters.search(text(given[0])):
             yield call
-        elif name == "zip" and len(given) == 2 and letters.search(ast.unparse(given[0])):
+        elif name == "zip" and len(given) == 2 and letters.search(text(given[0])):
             counts = given[1]
-            if isinstance(counts, ast.Call) and ast.unparse(counts.func) == "range" and len(counts.args) == 1:
+            if isinstance(counts, ast.Call) and text(counts.func) == "range" and len(counts.args) == 1:
                 yield call
         elif name in {"index", "find"} and alone and isinstance(given[0], ast.Name) and not _is_raised(program, call):
             yield call
-    for node in program.nodes:
-        coded = isinstance(node, ast.BinOp) and ast.unparse(node.right) in {"ord('a')", "ord('A')", "ord('0')"}
+    for node in nodes(program, ast.BinOp):
+        coded = text(node.right) in {"ord('a')", "ord('A')", "ord('0')"}
         if coded and is_binary(node, ast.Sub) and not _is_raised(program, node):
             yield node
 
@@ -69,8 +69,8 @@ def _ctc_probabilities(program: Program, one: Loss) -> object:
         base = base.func.value
     bound = program.bound(base) if isinstance(base, ast.Name) and one.kind == "ctc_loss" else None
     ends += [bound.value] if bound is not None and bound.value is not None else []
-    text = " ; ".join(ast.unparse(end) for end in (one.input, *ends)) if one.kind == "ctc_loss" else ""
-    return re.search(r"(^|\.|; )softmax\(|sigmoid\(", text) and look_at(one.call, program.statement(one.call))
+    said = " ; ".join(text(end) for end in (one.input, *ends)) if one.kind == "ctc_loss" else ""
+    return re.search(r"(^|\.|; )softmax\(|sigmoid\(", said) and look_at(one.call, program.statement(one.call))
 
 
 @suspects_each("CTC lengths of padded labels", losses)
@@ -79,10 +79,10 @@ def _ctc_targets(program: Program, one: Loss) -> Iterator[Spot]:
     given = argument(one.call, "target_lengths", 3) if one.kind == "ctc_loss" else None
     if given is None:
         return
-    text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
-    if re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", text) and says(
-        program, r"(?i)pad|len\b|lens|lengths"
-    ):
+    said = " ; ".join([text(given), *(text(end.node) for end in flow(program).ends(given))])
+    if not re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", said):
+        return
+    if says(program, r"(?i)pad|len\b|lens|lengths"):
         bound = program.bound(given) if isinstance(given, ast.Name) else None
         node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
         yield look_at(node, one.call)
@@ -108,6 +108,6 @@ def _ctc_lengths(program: Program) -> Iterator[Spot]:
         given = argument(one.call, "input_lengths", 2) if one.kind == "ctc_loss" else None
         if given is None:
             continue
-        text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
-        if not re.search(r"//|logit|log_p|logp|out|pred|/ 2|>> |emission|scores", text):
+        said = " ; ".join([text(given), *(text(end.node) for end in flow(program).ends(given))])
+        if not re.search(r"//|logit|log_p|logp|out|pred|/ 2|>> |emission|scores", said):
             yield spot(one.call, given, program.statement(one.call), text=shown(given))

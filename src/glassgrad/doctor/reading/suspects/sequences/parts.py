@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
-from glassgrad.doctor.reading.suspects.spelling import called, source
+from glassgrad.doctor.reading.suspects.spelling import called, source, text
 from glassgrad.doctor.reading.values import RECURRENT, layer, op
 
 CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
@@ -89,20 +89,20 @@ def _results(program: Program, call: ast.Call, name: str) -> tuple[set[str], fro
     if target is None or not isinstance(statement, ast.Assign):
         return set(), frozenset()
     if isinstance(outer, ast.Subscript) and outer is statement.value and constant(outer.slice) == 0:
-        return {ast.unparse(target)}, frozenset()
+        return {text(target)}, frozenset()
     if isinstance(outer, ast.Subscript) and constant(outer.slice) == 1:
-        text = ast.unparse(target)
+        said = text(target)
         inner = program.parents.get(outer)
         whole = isinstance(inner, ast.Subscript) and inner is statement.value and constant(inner.slice) == 0
         if outer is statement.value or whole:
-            return set(), frozenset({text if whole or name != "LSTM" else f"{text}[0]"})
+            return set(), frozenset({said if whole or name != "LSTM" else f"{said}[0]"})
     if outer is not statement or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return set(), frozenset()
     first, second = target.elts
     if isinstance(second, ast.Tuple):
-        return {ast.unparse(first)}, frozenset({ast.unparse(second.elts[0])})
-    text = ast.unparse(second)
-    return {ast.unparse(first)}, frozenset({f"{text}[0]" if name == "LSTM" else text})
+        return {text(first)}, frozenset({text(second.elts[0])})
+    said = text(second)
+    return {text(first)}, frozenset({f"{said}[0]" if name == "LSTM" else said})
 
 
 def _passed(program: Program, call: ast.Call, names: set[str]) -> set[str]:
@@ -111,14 +111,14 @@ def _passed(program: Program, call: ast.Call, names: set[str]) -> set[str]:
     for node in inside(program, program.function(call) or program.tree, ast.Assign):
         if isinstance(node, ast.Assign) and node.lineno > call.lineno and stems_from(program, node.value, found):
             target = node.targets[0]
-            found.add(ast.unparse(target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target))
+            found.add(text(target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target))
     return found
 
 
 def stems_from(program: Program, node: ast.expr, names: set[str] | frozenset[str]) -> bool:
     """Tell whether an expression is one of some variables, behind calls that keep its axes."""
     for _ in range(6):
-        if ast.unparse(node) in names:
+        if text(node) in names:
             return True
         if isinstance(node, ast.Subscript) and constant(node.slice) == 0 and isinstance(node.value, ast.Call):
             node = node.value
@@ -187,7 +187,7 @@ def picks_of(
 
 def turns(node: ast.AST) -> bool:
     """Tell whether a part of a script exchanges axes."""
-    return bool(_TURNED.search(ast.unparse(node)))
+    return bool(_TURNED.search(text(node)))
 
 
 def says(program: Program, pattern: str) -> bool:
@@ -208,7 +208,7 @@ def names_in(*nodes: ast.AST) -> frozenset[str]:
             if isinstance(one, ast.Name):
                 found.add(one.id)
             elif isinstance(one, ast.Attribute):
-                found.add(ast.unparse(one))
+                found.add(text(one))
     return frozenset(found)
 
 
@@ -218,5 +218,5 @@ def stored_in(*nodes: ast.AST) -> frozenset[str]:
     for node in nodes:
         for one in ast.walk(node):
             if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, ast.Store):
-                found.add(ast.unparse(one))
+                found.add(text(one))
     return frozenset(found)

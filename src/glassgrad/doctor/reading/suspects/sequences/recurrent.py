@@ -25,7 +25,7 @@ from glassgrad.doctor.reading.suspects.sequences.parts import (
     stored_in,
     turns,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import called, nodes_in, text
 from glassgrad.doctor.reading.values import layer, op
 
 _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"
@@ -36,12 +36,9 @@ _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"
 
 def _hidden_uses(one: Run) -> Iterator[ast.expr]:
     for node in ast.walk(one.around):
-        if (
-            isinstance(node, ast.Name | ast.Subscript)
-            and isinstance(node.ctx, ast.Load)
-            and ast.unparse(node) in one.hidden
-            and node.lineno >= one.call.lineno
-        ):
+        if not isinstance(node, ast.Name | ast.Subscript) or not isinstance(node.ctx, ast.Load):
+            continue
+        if text(node) in one.hidden and node.lineno >= one.call.lineno:
             yield node
 
 
@@ -66,11 +63,9 @@ def _one_state(program: Program, one: Run) -> Iterator[Spot]:
     uses = len(list(_hidden_uses(one)))
     for node in found:
         axis, index = pick(node) or (1, 0)
-        if (
-            axis == 0
-            and len(kinds) == 1 == len(found) == uses
-            and ((one.both and index in {0, -1}) or (one.stacked and index == 0))
-        ):
+        if axis != 0 or not len(kinds) == 1 == len(found) == uses:
+            continue
+        if (one.both and index in {0, -1}) or (one.stacked and index == 0):
             yield look_at(node, one.made, layer=shown(one.made))
 
 
@@ -92,15 +87,15 @@ def _along_batch(program: Program, one: Run) -> object:
         return False
     owner = program.owner(one.call)
     plain = not turns(owner.node if owner is not None else one.around) and not _is_step(program, one.call)
-    text = ast.unparse(one.around)
-    reads = re.search(r"\[:, -1|\.(size|shape)[\[(]0[\])], |mean\((dim=)?1|sum\((dim=)?1|\.view\(len\(", text)
-    batch = re.search(r"\bbatch|\bb\b|\.size\(0\)|\.shape\[0\]|\[:, -1|dim=1|\(1\)", text)
-    return plain and (reads or batch or not re.search(r"\[-1\]|\bh\w*\b", text)) and look_at(one.made, one.call)
+    said = text(one.around)
+    reads = re.search(r"\[:, -1|\.(size|shape)[\[(]0[\])], |mean\((dim=)?1|sum\((dim=)?1|\.view\(len\(", said)
+    batch = re.search(r"\bbatch|\bb\b|\.size\(0\)|\.shape\[0\]|\[:, -1|dim=1|\(1\)", said)
+    return plain and (reads or batch or not re.search(r"\[-1\]|\bh\w*\b", said)) and look_at(one.made, one.call)
 
 
 def _is_step(program: Program, call: ast.Call) -> bool:
     """Tell whether a recurrent layer is called step by step: in a loop, or on one step."""
-    return bool(program.loops(call)) or "unsqueeze(0)" in ast.unparse(program.function(call) or call)
+    return bool(program.loops(call)) or "unsqueeze(0)" in text(program.function(call) or call)
 
 
 @suspects_each("batch-first outputs read by example", runs)
@@ -111,20 +106,16 @@ def _by_example(program: Program, one: Run) -> Iterator[Spot]:
             yield look_at(node, one.made)
     for pooled in inside(program, one.around, ast.Call) if one.batch_first and not _single(program, one) else ():
         name, operand = op(program, pooled) if isinstance(pooled, ast.Call) else ("", None)
-        if (
-            name in {"mean", "sum", "amax", "max"}
-            and operand is not None
-            and isinstance(pooled, ast.Call)
-            and ast.unparse(operand) in one.outputs
-            and number(extra(program, pooled, "dim", 0)) == 0
-        ):
+        if name not in {"mean", "sum", "amax", "max"} or operand is None or not isinstance(pooled, ast.Call):
+            continue
+        if text(operand) in one.outputs and number(extra(program, pooled, "dim", 0)) == 0:
             yield look_at(pooled, one.made)
 
 
 def _single(program: Program, one: Run) -> bool:
     """Tell whether the batch of a call is one example: `x.unsqueeze(0)` or `x[None]`."""
-    text = ast.unparse(one.around)
-    return bool(re.search(r"unsqueeze\(0\)|\[None|view\(1, |reshape\(1, |transpose\(0, 1\)|permute\(1, 0", text))
+    said = text(one.around)
+    return bool(re.search(r"unsqueeze\(0\)|\[None|view\(1, |reshape\(1, |transpose\(0, 1\)|permute\(1, 0", said))
 
 
 @suspects_each("turned before a batch-first layer", runs)
@@ -133,8 +124,8 @@ def _turned(program: Program, one: Run) -> Iterator[Spot]:
     given = one.call.args[0]
     bound = program.bound(given) if isinstance(given, ast.Name) else None
     value = bound.value if bound is not None and bound.item is None else given
-    text = ast.unparse(value) if value is not None else ""
-    if one.batch_first and re.search(r"\.(permute\(1, 0, 2\)|(transpose|swapaxes)\((0, 1|1, 0)\))$", text):
+    said = text(value)
+    if one.batch_first and re.search(r"\.(permute\(1, 0, 2\)|(transpose|swapaxes)\((0, 1|1, 0)\))$", said):
         node = value if value is not None else given
         yield look_at(node, one.made)
 
@@ -145,13 +136,10 @@ def _stacked(program: Program, call: ast.Call) -> object:
     function = program.function(call)
     if function is None or last(program.names.full(call.func)) != "stack" or len(call.args) != 1 or call.keywords:
         return False
-    name, text = ast.unparse(call.args[0]), ast.unparse(function)
-    fills = [
-        loop
-        for loop in inside(program, function, *LOOPS)
-        if f"{name}.append(" in (body := ast.unparse(loop)) and re.search(r"\[:, [a-z]\w*[\],]", body)
-    ]
-    turned = re.search(r"transpose\((0, 1|1, 0)|permute\(1, 0|swapaxes\(0, 1", text)
+    name, said = text(call.args[0]), text(function)
+    fills = [loop for loop in inside(program, function, *LOOPS) if f"{name}.append(" in (body := text(loop))]
+    fills = [loop for loop in fills if re.search(r"\[:, [a-z]\w*[\]]", body)]
+    turned = re.search(r"transpose\((0, 1|1, 0)|permute\(1, 0|swapaxes\(0, 1", said)
     return fills and not turned
 
 
@@ -179,7 +167,7 @@ def _packing(program: Program) -> Iterator[Spot]:
     axes = {one.batch_first for one in runs(program)}
     for name in ("pack_padded_sequence", "pad_packed_sequence"):
         for call in [*program.calls_of(name), *program.calls_of(f".{name}")]:
-            around = ast.unparse(program.function(call) or program.tree)
+            around = text(program.function(call) or program.tree)
             first = flag(program, call, "batch_first", 2 if name.startswith("pack") else 1)
             turned = re.search(r"transpose\((0, 1|1, 0)|permute\(1, 0", around)
             if first is False and axes == {True} and not turned:
@@ -201,8 +189,8 @@ def _padding(program: Program) -> Iterator[Spot]:
 def _sorted(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find sequences sorted by their lengths, where the order is used once and never undone."""
     function = program.function(call)
-    sorts = called(program, call) in {"sort", "argsort"} and "len" in ast.unparse(call)
-    if function is None or not sorts or "descending=True" not in ast.unparse(call):
+    sorts = called(program, call) in {"sort", "argsort"} and "len" in text(call)
+    if function is None or not sorts or "descending=True" not in text(call):
         return
     statement = program.statement(call)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
@@ -228,9 +216,9 @@ def _lengths(program: Program, node: ast.ListComp) -> object:
         return False
     source = node.generators[0].iter
     bound = program.bound(source) if isinstance(source, ast.Name) else None
-    padded = bound is not None and bound.value is not None and "pad_sequence(" in ast.unparse(bound.value)
+    padded = bound is not None and bound.value is not None and "pad_sequence(" in text(bound.value)
     named = isinstance(source, ast.Name) and source.id.startswith("padded")
-    return ast.unparse(node.elt.func) == "len" and (padded or named)
+    return text(node.elt.func) == "len" and (padded or named)
 
 
 @suspects_each("sequence of a single step", runs)
@@ -243,7 +231,7 @@ def _single_step(program: Program, one: Run) -> object:
     node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
     batch = r"(\w+\.size\(0\)|\w+\.shape\[0\]|len\(\w+\)|-1|batch\w*|b|n)"
     first = rf"unsqueeze\((dim=)?1\)$|(view|reshape)\({batch}, 1, |\[:, None(, :)?\]$"
-    odd = re.search(first if one.batch_first else r"unsqueeze\((dim=)?0\)$|(view|reshape)\(1, ", ast.unparse(node))
+    odd = re.search(first if one.batch_first else r"unsqueeze\((dim=)?0\)$|(view|reshape)\(1, ", text(node))
     return odd and look_at(node, one.made)
 
 
@@ -266,7 +254,7 @@ def _steps(program: Program) -> Iterator[tuple[ast.Call, Loop, list[ast.expr]]]:
 def _same_state(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> Iterator[Spot]:
     """Find a cell in a loop whose state argument never changes in the loop."""
     names = names_in(*state)
-    outer = [one for one in program.loops(call) if ast.unparse(getattr(one, "target", loop)) != "epoch"]
+    outer = [one for one in program.loops(call) if text(getattr(one, "target", loop)) != "epoch"]
     variables = [one for one in state if isinstance(one, ast.Name | ast.Attribute)]
     if variables and len(variables) == len(state) and not names & stored_in(*outer[:1]):
         steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
@@ -279,8 +267,8 @@ def _thrown(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr])
     """Find a recurrent layer in a loop over steps that gets no state."""
     steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
     fed = names_in(*call.args[:1]) & (steps | stored_in(loop))
-    single = "unsqueeze" in ast.unparse(call) or bool(steps & names_in(*call.args[:1]))
-    counted = isinstance(loop, ast.For) and "range(" in ast.unparse(loop.iter)
+    single = "unsqueeze" in text(call) or bool(steps & names_in(*call.args[:1]))
+    counted = isinstance(loop, ast.For) and "range(" in text(loop.iter)
     return not state and fed and single and counted and look_at(call)
 
 
@@ -289,30 +277,22 @@ def _set_back(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr
     """Find `h = torch.zeros(...)` within the loop over the steps of a sequence."""
     names = names_in(*state)
     steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
-    for node in ast.walk(loop) if steps & names_in(*call.args[:1]) else ():
-        if (
-            isinstance(node, ast.Assign)
-            and node.lineno < call.lineno
-            and names & stored_in(*node.targets)
-            and re.search(r"zeros|init_hidden|init_state|None$", ast.unparse(node.value))
-        ):
+    for node in nodes_in(loop, ast.Assign) if steps & names_in(*call.args[:1]) else ():
+        if not node.lineno < call.lineno:
+            continue
+        if names & stored_in(*node.targets) and re.search(r"zeros|init_hidden|init_state|None$", text(node.value)):
             yield look_at(node, call)
 
 
 @suspects_rows("state detached at each step", _steps)
 def _detached(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> Iterator[Spot]:
     """Find `h.detach()` within the loop over the steps of a sequence."""
-    names, text = names_in(*state), ast.unparse(loop)
-    updates = re.search(r"backward\(|\.step\(", text) or re.search(
-        r"no_grad", ast.unparse(program.function(call) or loop)
-    )
-    for node in ast.walk(loop) if not updates else ():
-        if (
-            isinstance(node, ast.Call)
-            and called(program, node) in {"detach", "detach_"}
-            and isinstance(node.func, ast.Attribute)
-            and names & names_in(node.func.value)
-        ):
+    names, said = names_in(*state), text(loop)
+    updates = re.search(r"backward\(|\.step\(", said) or re.search(r"no_grad", text(program.function(call) or loop))
+    for node in nodes_in(loop, ast.Call) if not updates else ():
+        if called(program, node) not in {"detach", "detach_"}:
+            continue
+        if isinstance(node.func, ast.Attribute) and names & names_in(node.func.value):
             yield spot(node, call, text=shown(program.statement(node)))
 
 
@@ -327,7 +307,7 @@ def _of_another(program: Program) -> Iterator[Spot]:
         if statement.value is not call or len(call.args) < 2:
             continue
         state = target.elts[1]
-        kept = {ast.unparse(one) for one in (state.elts if isinstance(state, ast.Tuple) else [state])}
+        kept = {text(one) for one in (state.elts if isinstance(state, ast.Tuple) else [state])}
         given = names_in(call.args[-1])
         if not kept <= given or "forward" in called(program, call):
             continue
@@ -344,12 +324,9 @@ def _kept_in_fields(program: Program) -> Iterator[Spot]:
         results = {text.removesuffix("[0]") for text in one.hidden}
         for node in inside(program, one.around, ast.Assign):
             assert isinstance(node, ast.Assign)
-            if (
-                node.lineno > one.call.lineno
-                and fields & stored_in(*node.targets)
-                and results & names_in(node.value)
-                and not _starts_anew(program, program.statement(one.call), fields)
-            ):
+            if not node.lineno > one.call.lineno or not fields & stored_in(*node.targets):
+                continue
+            if results & names_in(node.value) and not _starts_anew(program, program.statement(one.call), fields):
                 yield spot(one.call, node, text=shown(node))
 
 
@@ -366,7 +343,7 @@ def _starts_anew(program: Program, statement: ast.stmt, kept: set[str]) -> bool:
 def _carried(program: Program, call: ast.Call, statement: ast.stmt, kept: set[str]) -> bool:
     """Tell whether a loop with a backward pass carries a state from one batch to the next."""
     loops = program.loops(call)
-    if not loops or "backward(" not in ast.unparse(loops[0]):
+    if not loops or "backward(" not in text(loops[0]):
         return False
     fresh = [one for one in nodes_in(loops[0], ast.Assign) if one.lineno < statement.lineno]
     anew = any(kept & stored_in(*one.targets) and not kept & names_in(one.value) for one in fresh)
@@ -386,7 +363,7 @@ def _exchanged(program: Program, call: ast.Call) -> Iterator[Spot]:
         target = target.elts[1]
     for pair in (target, argument(call, "hx", 1)):
         if isinstance(pair, ast.Tuple) and len(pair.elts) == 2:
-            first, second = (last(f".{ast.unparse(one)}").lstrip("_") for one in pair.elts)
+            first, second = (last(f".{text(one)}").lstrip("_") for one in pair.elts)
             if re.match(r"c([xnt0-9_]|ell|$)", first) and re.match(r"h([xnt0-9_]|id|$)", second):
                 yield spot(call, text=shown(statement))
 
@@ -400,7 +377,7 @@ def _unread(program: Program, one: Run) -> Iterator[Spot]:
     alone = len(one.call.args) == 1 and not one.call.keywords
     written = stored_in(program.statement(one.call))
     for name in states if alone else ():
-        reads = len(re.findall(rf"\b{name}\b", ast.unparse(one.around))) - 1 - (1 if name in written else 0)
+        reads = len(re.findall(rf"\b{name}\b", text(one.around))) - 1 - (1 if name in written else 0)
         if name not in used - written or (name in written and reads <= 1):
             yield look_at(one.call, state=name)
 
@@ -439,12 +416,12 @@ def _gates(program: Program) -> Iterator[Spot]:
                 pairs = [(node.targets[0], node.value)]
                 name = op(program, pairs[0][1])[0]
                 if name in {"sigmoid", "tanh"}:
-                    gates[ast.unparse(pairs[0][0])] = name, node
+                    gates[text(pairs[0][0])] = name, node
         if sum(name == "sigmoid" for name, _ in gates.values()) < 2:
             continue
-        for text, (name, node) in gates.items():
-            candidate = re.match(r"(g|g_?t|cand\w*|\w*tilde\w*|n|n_?t|new\w*|h_?hat|c_?hat|h_new|c_new)$", text)
-            gate = re.match(r"(i|f|o|z|r|u)(_?t|_?gate|_g)?$|(in|input|forget|output|reset|update)(_?gate)?$", text)
+        for said, (name, node) in gates.items():
+            candidate = re.match(r"(g|g_?t|cand\w*|\w*tilde\w*|n|n_?t|new\w*|h_?hat|c_?hat|h_new|c_new)$", said)
+            gate = re.match(r"(i|f|o|z|r|u)(_?t|_?gate|_g)?$|(in|input|forget|output|reset|update)(_?gate)?$", said)
             if (candidate and name == "sigmoid") or (gate and name == "tanh"):
                 yield look_at(node)
 
@@ -452,17 +429,12 @@ def _gates(program: Program) -> Iterator[Spot]:
 @suspects_each("decoder without the state of its encoder", ast.Call)
 def _no_bridge(program: Program, one: ast.Call) -> object:
     """Find a decoder that begins from zeros although an encoder has read the source."""
-    text = ast.unparse(one.func)
+    said = text(one.func)
     function = program.function(one)
-    if not re.search(r"(^|\.)dec(oder)?(_?(rnn|lstm|gru))?$", text) or function is None:
+    if not re.search(r"(^|\.)dec(oder)?(_?(rnn|lstm|gru))?$", said) or function is None:
         return False
     held = layer(program, one.func)
-    encodes = re.search(r"\benc(oder)?(_?(rnn|lstm|gru))?\(", ast.unparse(function))
-    return (
-        held is not None
-        and held.name in {"RNN", "LSTM", "GRU"}
-        and encodes
-        and len(one.args) == 1
-        and not one.keywords
-        and not re.search(r"cat\(|context", ast.unparse(function))
-    )
+    encodes = re.search(r"\benc(oder)?(_?(rnn|lstm|gru))?\(", text(function))
+    if held is None or held.name not in {"RNN", "LSTM", "GRU"} or not encodes or len(one.args) != 1:
+        return False
+    return not one.keywords and not re.search(r"cat\(|context", text(function))

@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Program, constant, numbe
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.sequences.parts import extra, firsts, inside, parts_of, runs, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, source
+from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes, source, text
 from glassgrad.doctor.reading.values import Loss, layer, losses, op
 
 # --- shifts ---
@@ -25,9 +25,9 @@ def _cut(node: ast.expr | None) -> tuple[str, int] | None:
             for part in parts_of(node):
                 if isinstance(part, ast.Slice):
                     if number(part.lower) == 1 and part.upper is None:
-                        return ast.unparse(node.value), 1
+                        return text(node.value), 1
                     if part.lower is None and number(part.upper) == -1:
-                        return ast.unparse(node.value), -1
+                        return text(node.value), -1
             return None
         else:
             return None
@@ -69,13 +69,8 @@ def _twice(program: Program) -> Iterator[Spot]:
     """Find targets that the data shift by one, and the loss once more."""
     pairs = r"\[\w*:?-1\][^\n]*\[1:|\[:, :-1\][^\n]*\[:, 1:|\[\w+ ?\+ ?1:\w+ ?\+ ?1 ?\+|\[\w+ \+ 1:\w+ \+ \w+ \+ 1\]"
     data = re.compile(r"getitem|batch|collate|window|pair|data|make|load|iter|split|chunk")
-    makers = [
-        one
-        for one in program.nodes
-        if isinstance(one, FUNCTIONS)
-        and data.search(one.name)
-        and re.search(pairs, ast.unparse(one).replace("\n", " "))
-    ]
+    makers = [one for one in program.nodes if isinstance(one, FUNCTIONS) and data.search(one.name)]
+    makers = [one for one in makers if re.search(pairs, text(one).replace("\n", " "))]
     for one in losses(program):
         given, wanted = _shift(program, one.input), _shift(program, one.target)
         around = program.function(one.call)
@@ -112,7 +107,7 @@ def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
         if program.function(call) is not program.function(one.call) or call is one.call or len(call.args) < 2:
             continue
         held = layer(program, call.func)
-        given = [ast.unparse(arg) for arg in call.args[1:]]
+        given = [text(arg) for arg in call.args[1:]]
         own = held is not None and (held.owner is not None or held.name == "Transformer")
         if (
             held is not None
@@ -126,9 +121,7 @@ def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
 
 def _shifts(program: Program, node: ast.AST) -> bool:
     """Tell whether a class shifts what it gets, or runs step by step."""
-    return bool(
-        re.search(r":-1\]|\[1:|for t in|for \w+ in range|shift|bos|sos|BOS|SOS|roll\(|pad\(", ast.unparse(node))
-    )
+    return bool(re.search(r":-1\]|\[1:|for t in|for \w+ in range|shift|bos|sos|BOS|SOS|roll\(|pad\(", text(node)))
 
 
 @suspects_each("no target mask", ast.Call)
@@ -140,12 +133,9 @@ def _no_target_mask(program: Program, call: ast.Call) -> object:
     decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
     keys = {one.arg for one in call.keywords}
     place = 3 if held.name == "Transformer" else 2
-    return (
-        decodes
-        and not keys & {"tgt_mask", "tgt_is_causal", None}
-        and len(call.args) <= place
-        and says(program, r"cross_entropy|CrossEntropy|NLLLoss")
-    )
+    if not decodes or keys & {"tgt_mask", "tgt_is_causal", None}:
+        return False
+    return len(call.args) <= place and says(program, r"cross_entropy|CrossEntropy|NLLLoss")
 
 
 @suspects("mask of another axis")
@@ -154,8 +144,8 @@ def _mask_axis(program: Program) -> Iterator[Spot]:
     known = firsts(program)
     for call in program.calls:
         if called(program, call) == "generate_square_subsequent_mask" and call.args:
-            text = ast.unparse(call.args[0])
-            if known == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", text):
+            said = text(call.args[0])
+            if known == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", said):
                 yield look_at(call)
 
 
@@ -177,10 +167,10 @@ def _hidden(program: Program) -> Iterator[Spot]:
         causal = any(one.arg == "is_causal" and constant(one.value) is True for one in call.keywords)
         name = called(program, call).rstrip("_")
         given = extra(program, call, "diagonal", 0)
-        strict = name == "triu" and number(given) == 1 and re.search(r"ones|inf", ast.unparse(call))
-        triangle = strict or (name == "tril" and given is None and "ones" in ast.unparse(call))
+        strict = name == "triu" and number(given) == 1 and re.search(r"ones|inf", text(call))
+        triangle = strict or (name == "tril" and given is None and "ones" in text(call))
         owner = program.owner(call)
-        module = owner is not None and owner.is_module and ast.unparse(owner.node)
+        module = owner is not None and owner.is_module and text(owner.node)
         attends = module and re.search(r"attn|attention|Transformer|softmax", module)
         if causal or name == "generate_square_subsequent_mask" or (triangle and attends):
             yield look_at(call)
@@ -190,7 +180,7 @@ def _looks_ahead(node: ast.AST) -> bool:
     """Tell whether an index leaves out the first or the last place, or is that of the place behind another."""
     for part in parts_of(node) if isinstance(node, ast.Subscript) else ():
         bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) else [part]
-        moved = any(re.search(r"\+ 1$", ast.unparse(one)) for one in bounds if one is not None)
+        moved = any(re.search(r"\+ 1$", text(one)) for one in bounds if one is not None)
         ends = isinstance(part, ast.Slice) and part.step is None and (number(part.lower), number(part.upper))
         if moved or ends in {(1.0, None), (None, -1.0)}:
             return True
@@ -221,7 +211,7 @@ def _masked_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     bound = program.bound(operand) if name == "mean" and isinstance(operand, ast.Name) else None
     operand = bound.value if bound is not None and bound.value is not None else operand
     if name == "mean" and is_binary(operand, ast.Mult) and not call.args[1:]:
-        sides = [ast.unparse(one) for one in (operand.left, operand.right)]
+        sides = [text(one) for one in (operand.left, operand.right)]
         masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]
         if masks and any(re.search(r"loss|nll|ce\b|err|entropy|\*\* 2", one) for one in sides):
             yield look_at(call, mask=masks[0])
@@ -230,7 +220,7 @@ def _masked_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
 @suspects_each("loss of the padding alone", operations(ast.Mult))
 def _padding_alone(program: Program, node: ast.BinOp) -> object:
     """Find `(loss * pad_mask).sum()`, by its name a mask of the padding."""
-    sides = [ast.unparse(one) for one in (node.left, node.right)]
+    sides = [text(one) for one in (node.left, node.right)]
     pads = any(re.fullmatch(r"(self\.)?(pad\w*|is_pad\w*|padding\w*)(\.float\(\))?", one) for one in sides)
     return pads and any(re.search(r"loss|nll|ce\b|err", one) for one in sides)
 
@@ -240,14 +230,10 @@ def _counts_padding(program: Program) -> Iterator[Spot]:
     """Find `e.sum(1) / x.size(1)` of padded sequences."""
     if not says(program, r"(?i)\bpad|lengths?\b"):
         return
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Div) and isinstance(node.left, ast.Call):
-            axis = re.search(r"sum\((dim=|axis=)?1\)$", ast.unparse(node.left))
-            if (
-                axis
-                and "mask" not in ast.unparse(node)
-                and re.fullmatch(r"\w+\.(size\(1\)|shape\[1\])", ast.unparse(node.right))
-            ):
+            axis = re.search(r"sum\((dim=|axis=)?1\)$", text(node.left))
+            if axis and "mask" not in text(node) and re.fullmatch(r"\w+\.(size\(1\)|shape\[1\])", text(node.right)):
                 yield look_at(node)
 
 
@@ -260,13 +246,13 @@ def _knows_none(program: Program) -> Iterator[Spot]:
         r"torch\.zeros\(len\(\w+\), .*\n(.*\n){0,4}.*\[i, :len\(",
     )
     knows = r"ignore_index|-100|[mM]ask|pack_padded|!= (self\.)?(PAD|pad)|\.ne\("
-    measures = [text for one in program.functions.values() if "no_grad()" in (text := ast.unparse(one))]
-    measured = sum(len(re.findall(knows, text)) for text in measures if "backward" not in text)
+    measures = [said for one in program.functions.values() if "no_grad()" in (said := text(one))]
+    measured = sum(len(re.findall(knows, said)) for said in measures if "backward" not in said)
     if not pads or len(re.findall(knows, source(program))) > measured:
         return
     for one in losses(program):
-        text = ast.unparse(one.call)
-        places = re.search(r"flatten\(0, 1\)|transpose\(1, 2\)|permute\(0, 2, 1\)|(view|reshape)\(-1, ", text)
+        said = text(one.call)
+        places = re.search(r"flatten\(0, 1\)|transpose\(1, 2\)|permute\(0, 2, 1\)|(view|reshape)\(-1, ", said)
         if one.kind == "cross_entropy" and places:
             yield look_at(one.call, program.statement(one.call))
 
@@ -274,30 +260,21 @@ def _knows_none(program: Program) -> Iterator[Spot]:
 @suspects("first step of the outputs never filled")
 def _never_filled(program: Program) -> Iterator[Spot]:
     """Find a loss over all outputs of a decoder whose loop begins at 1."""
-    fills = [
-        loop
-        for loop in program.nodes
-        if isinstance(loop, ast.For)
-        and re.match(r"range\(1, ", ast.unparse(loop.iter))
-        and re.search(r"outputs?\[(:, )?t\] = ", ast.unparse(loop))
-    ]
+    fills = [loop for loop in nodes(program, ast.For) if re.match(r"range\(1, ", text(loop.iter))]
+    fills = [loop for loop in fills if re.search(r"outputs?\[(:)?t\] = ", text(loop))]
     for one in losses(program) if fills else ():
-        if (
-            _shift(program, one.input) is None
-            and one.kind == "cross_entropy"
-            and not re.search(r"\[1:|1:\]", ast.unparse(one.call))
-        ):
+        if _shift(program, one.input) is not None or one.kind != "cross_entropy":
+            continue
+        if not re.search(r"\[1:|1:\]", text(one.call)):
             yield look_at(one.call, program.statement(one.call), *fills[:1])
 
 
 @suspects_each("perplexity to another base", operations(ast.Pow))
 def _perplexity(program: Program, node: ast.BinOp) -> object:
     """Find `2 ** loss` of a loss in nats."""
-    return (
-        number(node.left) == 2
-        and re.search(r"loss|nll|entropy|\bce\b", ast.unparse(node.right))
-        and not re.search(r"log\(2|log2", ast.unparse(node))
-    )
+    if number(node.left) != 2 or not re.search(r"loss|nll|entropy|\bce\b", text(node.right)):
+        return False
+    return not re.search(r"log\(2|log2", text(node))
 
 
 @suspects("loss over places that were not masked")
@@ -305,19 +282,15 @@ def _unmasked_places(program: Program) -> Iterator[Spot]:
     """Find a loss over all places beside `ids[chosen] = MASK`."""
     if says(program, r"-100|ignore_index"):
         return
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if not isinstance(target, ast.Subscript) or not isinstance(node, ast.Assign):
+    for node in nodes(program, ast.Assign):
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript):
             continue
-        if not re.search(r"MASK|mask_token|mask_id|\[MASK\]", ast.unparse(node.value)):
+        if not re.search(r"MASK|mask_token|mask_id|\[MASK\]", text(node.value)):
             continue
-        chosen = ast.unparse(target.slice)
+        chosen = text(target.slice)
         for one in losses(program):
-            if (
-                one.kind == "cross_entropy"
-                and f"[{chosen}]" not in ast.unparse(one.call)
-                and "mask" not in ast.unparse(one.call)
-            ):
+            if one.kind == "cross_entropy" and f"[{chosen}]" not in text(one.call) and "mask" not in text(one.call):
                 yield look_at(one.call, program.statement(one.call), node)
 
 
@@ -325,13 +298,11 @@ def _unmasked_places(program: Program) -> Iterator[Spot]:
 def _time_major(program: Program) -> Iterator[Spot]:
     """Find time-major scores and batch-major targets, both flattened."""
     majors = [one for one in runs(program) if one.batch_first is False and not one.hidden & one.outputs]
-    inner = " ".join(ast.unparse(one.around) for one in majors)
+    inner = " ".join(text(one.around) for one in majors)
     once = len(re.findall(r"\.t\(\)|transpose\((0, 1|1, 0)\)|permute\(1, 0, 2\)", inner)) == 1
     for one in losses(program) if majors and once else ():
-        flat = re.search(r"(view|reshape)\(-1, |flatten\(0, 1\)", ast.unparse(one.input))
-        rows = one.target is not None and re.search(
-            r"^\w+\.(view\(-1\)|reshape\(-1\)|flatten\(\))$", ast.unparse(one.target)
-        )
+        flat = re.search(r"(view|reshape)\(-1, |flatten\(0, 1\)", text(one.input))
+        rows = one.target is not None and re.search(r"^\w+\.(view\(-1\)|reshape\(-1\)|flatten\(\))$", text(one.target))
         if flat and rows:
             yield look_at(one.call, program.statement(one.call))
 
@@ -341,15 +312,15 @@ def _masked_labels(program: Program, node: ast.Assign) -> Iterator[Spot]:
     """Find `labels = ids.clone()` behind `ids[chosen] = MASK`."""
     if not isinstance(node.targets[0], ast.Subscript):
         return
-    text = f"{ast.unparse(node.value)} "
-    base = ast.unparse(node.targets[0].value)
-    if not re.search(r"(?i)mask", text) or not re.search(r"mask|chosen|pick|sel", ast.unparse(node.targets[0].slice)):
+    said = f"{text(node.value)} "
+    base = text(node.targets[0].value)
+    if not re.search(r"(?i)mask", said) or not re.search(r"mask|chosen|pick|sel", text(node.targets[0].slice)):
         return
     around = program.function(node) or program.tree
     for later in inside(program, around, ast.Assign):
         assert isinstance(later, ast.Assign)
-        copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", ast.unparse(later.value))
-        if later.lineno > node.lineno and copies and re.search(r"label|target|\by\b", ast.unparse(later.targets[0])):
+        copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", text(later.value))
+        if later.lineno > node.lineno and copies and re.search(r"label|target|\by\b", text(later.targets[0])):
             yield look_at(later, node)
 
 
@@ -357,9 +328,9 @@ def _masked_labels(program: Program, node: ast.Assign) -> Iterator[Spot]:
 def _own_labels(program: Program) -> Iterator[Spot]:
     """Find `model(ids, labels=ids)` for a model of the script that shifts nothing."""
     shifts = r"1:|:-1|roll\(|shift|mask"
-    bodies = [ast.unparse(one.methods["forward"]) for one in program.modules() if "forward" in one.methods]
+    bodies = [text(one.methods["forward"]) for one in program.modules() if "forward" in one.methods]
     aware = [body for body in bodies if re.search(r"labels|targets", body)]
     for call in program.calls if aware and not any(re.search(shifts, body) for body in aware) else ():
         labels = [one.value for one in call.keywords if one.arg and re.search(r"label|target", one.arg)]
-        if labels and call.args and ast.unparse(labels[0]) == ast.unparse(call.args[0]) and "cross_entropy" in aware[0]:
+        if labels and call.args and text(labels[0]) == text(call.args[0]) and "cross_entropy" in aware[0]:
             yield look_at(call, program.statement(call))

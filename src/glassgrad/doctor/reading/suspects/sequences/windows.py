@@ -33,15 +33,15 @@ def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, st
             and part.lower is not None
             and part.upper is not None
         ) and any(isinstance(one, ast.Name) for one in ast.walk(part.lower)):
-            yield program.function(node) or program.tree, node, ast.unparse(part.lower), ast.unparse(part.upper)
+            yield program.function(node) or program.tree, node, text(part.lower), text(part.upper)
 
 
 def _names_a_target(statement: ast.stmt) -> bool:
     """Tell whether a statement stores a target, by the name of what it stores, or returns or appends a pair."""
-    text = ast.unparse(statement)
-    if re.match(r"return |\w+\.append\(\(", text):
+    said = text(statement)
+    if re.match(r"return |\w+\.append\(\(", said):
         return True
-    return bool(re.search(r"\b[yY]\w*|[tT]arget|label", re.split(r" = |\.append", text)[0]))
+    return bool(re.search(r"\b[yY]\w*|[tT]arget|label", re.split(r" = |\.append", said)[0]))
 
 
 @suspects("target within its window")
@@ -51,12 +51,12 @@ def _within(program: Program) -> Iterator[Spot]:
         for node in inside(program, around, ast.Subscript):
             if not isinstance(node, ast.Subscript) or node is window or not isinstance(node.ctx, ast.Load):
                 continue
-            index = ast.unparse(parts_of(node)[0])
+            index = text(parts_of(node)[0])
             ahead = program.function(node) is not None and _names_a_target(program.statement(node))
-            if ast.unparse(node.value) != ast.unparse(window.value) or not ahead or index == lower:
+            if text(node.value) != text(window.value) or not ahead or index == lower:
                 continue
             part = parts_of(node)[0]
-            start = ast.unparse(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
+            start = text(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
             if (
                 upper == f"{index} + 1"
                 or start in {f"{upper} - 1", f"{upper} + 1"}
@@ -72,11 +72,9 @@ def _equal(program: Program) -> Iterator[Spot]:
     for around, first, lower, upper in found:
         for other_around, second, *bounds in found:
             same = around is other_around and first is not second and [lower, upper] == bounds
-            if not same or ast.unparse(first.value) != ast.unparse(second.value) or first.lineno >= second.lineno:
+            if not same or text(first.value) != text(second.value) or first.lineno >= second.lineno:
                 continue
-            names = [
-                ast.unparse(getattr(program.statement(one), "targets", [ast.Pass()])[0]) for one in (first, second)
-            ]
+            names = [text(getattr(program.statement(one), "targets", [ast.Pass()])[0]) for one in (first, second)]
             if re.search(r"^x|inp|src|ids|seq", names[0]) and re.search(r"^y|targ|label|tgt|next", names[1]):
                 yield look_at(second, first)
 
@@ -92,7 +90,7 @@ def _own_target(program: Program) -> Iterator[Spot]:
         if pair is None or len(pair.elts) != 2 or function is None:
             continue
         plain = isinstance(pair.elts[0], ast.Name | ast.Subscript)
-        same = plain and ast.unparse(pair.elts[0]) == ast.unparse(pair.elts[1])
+        same = plain and text(pair.elts[0]) == text(pair.elts[1])
         if same and re.search(r"getitem|batch|chunk|pair|window|sequence", function.name):
             yield spot(pair, text=shown(node))
 
@@ -104,13 +102,8 @@ def _two_ahead(program: Program) -> Iterator[Spot]:
     for around, first, lower, upper in found:
         for other, second, start, _ in found:
             far = re.fullmatch(rf"{re.escape(lower)} \+ ([2-9])", start)
-            same = around is other and ast.unparse(first.value) == ast.unparse(second.value)
-            if (
-                far
-                and same
-                and start != upper
-                and re.search(r"\b[yY]|[tT]arg|label", ast.unparse(program.statement(second)))
-            ):
+            same = around is other and text(first.value) == text(second.value)
+            if far and same and start != upper and re.search(r"\b[yY]|[tT]arg|label", text(program.statement(second))):
                 yield look_at(second, first)
 
 
@@ -125,17 +118,15 @@ def _split(program: Program) -> Iterator[Spot]:
         return
     for call in program.calls:
         name = called(program, call)
-        keys = {one.arg: ast.unparse(one.value) for one in call.keywords}
+        keys = {one.arg: text(one.value) for one in call.keywords}
         if name == "random_split" or (
             name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
         ):
             yield look_at(call)
-        target = ast.unparse(program.statement(call))
+        target = text(program.statement(call))
         if name in {"randperm", "permutation"} and not program.loops(call) and not call.keywords:
             base = re.match(r"(\w+) = ", target)
-            cuts = base and re.search(
-                rf"(test|val|train)\w*\b.*= .*\b{base[1]}\[(:\w|\w+:|-)", ast.unparse(program.tree)
-            )
+            cuts = base and re.search(rf"(test|val|train)\w*\b.*= .*\b{base[1]}\[(:\w|\w+:|-)", text(program.tree))
             if cuts:
                 yield look_at(call)
 
@@ -150,12 +141,10 @@ def _frames(program: Program) -> Iterator[Spot]:
             else next((number(one.value) for one in call.keywords if one.arg == "periods"), 1.0)
         )
         statement = program.statement(call)
-        name = ast.unparse(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
+        name = text(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
         ahead = re.search(r"target|label|next|future|\by\b|'y'", name)
         behind = re.search(r"lag|prev|past|last|before", name)
-        plain = ast.unparse(statement).count("shift(") == 1 and not re.search(
-            r" [-/<>] |pct_change|diff", ast.unparse(statement)
-        )
+        plain = text(statement).count("shift(") == 1 and not re.search(r" [-/<>] |pct_change|diff", text(statement))
         if plain and by is not None and ((ahead and by > 0) or (behind and not ahead and by < 0)):
             yield look_at(statement)
 
@@ -163,14 +152,14 @@ def _frames(program: Program) -> Iterator[Spot]:
 @suspects_each("causal convolution that sees ahead", Program.modules)
 def _ahead(program: Program, owner: Class) -> Iterator[Spot]:
     """Find a causal convolution padded on the right, or on both sides without a cut."""
-    text = ast.unparse(owner.node)
-    if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", text):
+    said = text(owner.node)
+    if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", said):
         return
     for call in ast.walk(owner.node):
         if (
             isinstance(call, ast.Subscript)
             and "homp" in owner.node.name
-            and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", ast.unparse(call))
+            and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", text(call))
         ):
             yield look_at(call)
         if not isinstance(call, ast.Call):
@@ -183,12 +172,10 @@ def _ahead(program: Program, owner: Class) -> Iterator[Spot]:
         if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
             yield look_at(call)
         keys = {one.arg for one in call.keywords}
-        conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in text
-        if (
-            conv
-            and not re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", text)
-            and "padding=0" not in ast.unparse(call)
-        ):
+        conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in said
+        if not conv or re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", said):
+            continue
+        if "padding=0" not in text(call):
             yield look_at(call)
 
 

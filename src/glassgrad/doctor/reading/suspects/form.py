@@ -14,7 +14,7 @@ from typing import TypeVar, TypeVarTuple
 from glassgrad import errors
 from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
-from glassgrad.doctor.reading.suspects.spelling import nodes
+from glassgrad.doctor.reading.suspects.nodes import nodes
 
 T = TypeVar("T")
 Parts = TypeVarTuple("Parts")

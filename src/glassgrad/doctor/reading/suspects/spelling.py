@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from types import UnionType
-from typing import TypeGuard, TypeVar
+import re
+from collections.abc import Iterator, KeysView
 
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program
-
-N = TypeVar("N")
+from glassgrad.doctor.reading.program import FUNCTIONS, Program
 
 
 def text(node: ast.AST | None) -> str:
@@ -52,21 +49,42 @@ def names_in(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
-def nodes_in(root: ast.AST, kind: type[N]) -> Iterator[N]:
-    """Yield the nodes of a kind in a part of a script."""
-    return (one for one in ast.walk(root) if isinstance(one, kind))
+def callee(call: ast.Call) -> str:
+    """Return the last name of what a call calls: `step` of `a.b.step()`."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def nodes(program: Program, kind: type[N]) -> list[N]:
-    """Return the nodes of a kind in a script, in the order of the source."""
-    return [one for one in program.nodes if isinstance(one, kind)]
+def around(program: Program, node: ast.AST) -> str:
+    """Return the source of the function around a node; of the whole script if there is none."""
+    outer = program.function(node) or program.tree
+    known = program.memo.setdefault("texts", {})
+    assert isinstance(known, dict)
+    if outer not in known:
+        known[outer] = text(outer)
+    return str(known[outer])
 
 
-def is_binary(node: object, kinds: type[ast.operator] | UnionType) -> TypeGuard[ast.BinOp]:
-    """Tell whether a node is an operation such as a sum: `is_binary(node, ast.Add | ast.Sub)`."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, kinds)
+def mentions_any(program: Program, pattern: re.Pattern[str]) -> bool:
+    """Tell whether a name, an attribute, a parameter or a function of the script matches."""
+    known = program.memo.get("all names")
+    if not isinstance(known, frozenset):
+        known = program.memo["all names"] = frozenset(_all_names(program))
+    return any(pattern.search(one) for one in known)
 
 
-def is_negative(node: object) -> TypeGuard[ast.UnaryOp]:
-    """Tell whether a node is something with a minus before it."""
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+def _all_names(program: Program) -> Iterator[str]:
+    for node in program.nodes:
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            yield node.name
+
+
+def words_in(node: ast.AST) -> KeysView[str]:
+    """Return the names and attributes in an expression, in the order of the first use of each."""
+    found = (getattr(one, "id", None) or getattr(one, "attr", None) for one in ast.walk(node))
+    return dict.fromkeys(one for one in found if isinstance(one, str)).keys()

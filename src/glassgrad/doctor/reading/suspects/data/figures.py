@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, bare, targets_of
+from glassgrad.doctor.reading.suspects.data.roles import LABELS, bare
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, operand, text
+from glassgrad.doctor.reading.suspects.nodes import assigned, is_binary, nodes, targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, text
 from glassgrad.doctor.reading.values import end, losses
 
 _PREDICTED = re.compile(r"pred|guess|output|y_?hat|scores?$|prob|logit|(^|_)(out|p)$", re.IGNORECASE)

@@ -9,29 +9,10 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import (
-    HELD_OUT,
-    LABELS,
-    TRAIN,
-    assigned,
-    assignments,
-    is_drawn,
-    targets_of,
-    trains,
-    words_in,
-)
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, trains
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import (
-    called,
-    ident,
-    is_binary,
-    names_in,
-    nodes,
-    nodes_in,
-    operand,
-    source,
-    text,
-)
+from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, is_binary, nodes, nodes_in, targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, source, text, words_in
 from glassgrad.doctor.reading.values import losses
 
 _LOST = named(

@@ -13,19 +13,16 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     HELD_OUT,
     TRAIN,
     are_in_rows,
-    assigned,
-    assignments,
     is_drawn,
     loaders,
     shuffles,
     shuffles_first,
-    targets_of,
     training_loops,
     trains,
-    words_in,
 )
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, nodes, nodes_in, operand, text
+from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, nodes, nodes_in, targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, text, words_in
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)

@@ -10,17 +10,10 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import (
-    LABELS,
-    assigned,
-    assignments,
-    is_drawn,
-    loaders,
-    targets_of,
-    words_in,
-)
+from glassgrad.doctor.reading.suspects.data.roles import LABELS, is_drawn, loaders
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, nodes_in, operand, source, text
+from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, is_binary, nodes, nodes_in, targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source, text, words_in
 from glassgrad.doctor.reading.values import Loss, losses
 
 _APART = named("shuffle permutation train_test_split sample resample choice randperm")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, text, words_in
 from glassgrad.doctor.reading.values import library_name
 
 _ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part)"
@@ -26,37 +26,6 @@ DRAWN = named(
     "WeightedRandomSampler random_split train_test_split KFold StratifiedKFold"
 )
 """Calls that draw an order or rows."""
-
-
-@functools.lru_cache(maxsize=64)  # a dozen suspects walk the same functions: without it a long script takes minutes
-def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]:
-    """Return the targets of assignments with their values, paired within tuples, and the statements."""
-    found: list[tuple[ast.expr, ast.expr, ast.Assign]] = []
-    for node in nodes_in(root, ast.Assign):
-        for target in node.targets:
-            assert True
-            parts = target.elts if isinstance(target, ast.Tuple) else []
-            values = node.value.elts if isinstance(node.value, ast.Tuple) else []
-            paired = zip(parts, values, strict=True) if parts and len(parts) == len(values) else [(target, node.value)]
-            found += [(one, value, node) for one, value in paired]
-    return tuple(found)
-
-
-def assignments(program: Program) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]:
-    """Return the targets of all assignments of a script with their values and statements."""
-    return assigned(program.tree)
-
-
-def targets_of(program: Program, node: ast.AST) -> str:
-    """Return the text of what the statement around a node assigns to."""
-    statement = program.statement(node)
-    return ", ".join(text(one) for one in statement.targets) if isinstance(statement, ast.Assign) else ""
-
-
-def words_in(node: ast.AST) -> set[str]:
-    """Return the variables and attributes that a part of a script reads or sets."""
-    found = names_in(node)
-    return found | {one.attr for one in nodes_in(node, ast.Attribute)}
 
 
 def loaders(program: Program) -> list[tuple[ast.Call, str]]:

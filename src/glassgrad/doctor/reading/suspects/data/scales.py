@@ -8,19 +8,10 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.program import Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import (
-    HELD_OUT,
-    LABELS,
-    TRAIN,
-    assigned,
-    assignments,
-    is_drawn,
-    targets_of,
-    training_loops,
-    words_in,
-)
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, operand, text
+from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, is_binary, nodes, targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, text, words_in
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)

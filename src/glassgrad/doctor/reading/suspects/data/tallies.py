@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import FUNCTIONS, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, assigned, bare, trains, words_in
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, bare, trains
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.nodes import assigned, is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import called, ident, source, text, words_in
 
 _COUNTS = re.compile(r"correct|(^|_)(right|hits?|n_?ok|matches|acc|accuracy|good)(_|s|$)", re.IGNORECASE)
 _FIGURE = re.compile(

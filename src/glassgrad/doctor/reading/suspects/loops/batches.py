@@ -11,16 +11,9 @@ from glassgrad.doctor.reading.iterations import Iteration, rounds, trainings
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, argument, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.loops.training import (
-    assigned,
-    called,
-    conditions,
-    has_call,
-    is_within,
-    optimizer_name,
-    optimizers,
-)
-from glassgrad.doctor.reading.suspects.spelling import names_in, nodes, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizer_name, optimizers
+from glassgrad.doctor.reading.suspects.nodes import has_call, is_within, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 from glassgrad.doctor.reading.values import mentions, returns
 
 
@@ -28,7 +21,7 @@ from glassgrad.doctor.reading.values import mentions, returns
 def _exhausted(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find a loop over an iterator, a generator, `zip` or `enumerate` that was made before the epochs."""
     over = loop.iter
-    inner = over.args[0] if isinstance(over, ast.Call) and called(over) in {"enumerate", "tqdm"} and over.args else over
+    inner = over.args[0] if isinstance(over, ast.Call) and callee(over) in {"enumerate", "tqdm"} and over.args else over
     bound = program.bound(inner) if isinstance(inner, ast.Name) else None
     value = bound.value if bound is not None and bound.item is None else None
     outer = program.loops(loop)
@@ -48,7 +41,7 @@ def _runs_out(program: Program, value: ast.expr | None) -> bool:
         return False
     if isinstance(value.func, ast.Name) and value.func.id in {"iter", "enumerate", "zip", "map", "filter", "reversed"}:
         return True
-    function = program.functions.get(called(value))
+    function = program.functions.get(callee(value))
     inner = ast.walk(function) if function is not None and program.owner(function) is None else ()
     return any(isinstance(one, ast.Yield) and program.function(one) is function for one in inner)
 
@@ -84,7 +77,7 @@ def _slices(program: Program, node: ast.Subscript) -> object:
     if not isinstance(loop, ast.For) or not isinstance(low, ast.Name) or not isinstance(high, ast.BinOp):
         return False
     over = loop.iter if mentions(loop.target, low.id) else None
-    if not isinstance(over, ast.Call) or called(over) not in {"range", "trange"} or len(over.args) >= 3:
+    if not isinstance(over, ast.Call) or callee(over) not in {"range", "trange"} or len(over.args) >= 3:
         return False
     size = text(high.right if text(high.left) == low.id else high.left)
     ends = " ".join(text(end.node) for part in over.args for end in flow(program).ends(part))
@@ -98,7 +91,7 @@ def _permuted(program: Program) -> Iterator[Spot]:
     """Find a permutation that nothing reads."""
     for node in nodes(program, ast.Assign):
         target, value = node.targets[0], node.value
-        drawn = isinstance(value, ast.Call) and called(value) in {"randperm", "permutation"}
+        drawn = isinstance(value, ast.Call) and callee(value) in {"randperm", "permutation"}
         if isinstance(target, ast.Name) and drawn:
             reads = [one for one in nodes(program, ast.Name) if one.id == target.id]
             if not any(isinstance(one.ctx, ast.Load) for one in reads):
@@ -108,7 +101,7 @@ def _permuted(program: Program) -> Iterator[Spot]:
 @suspects_each("random numbers begun again in a loop", ast.Call)
 def _seeded(program: Program, call: ast.Call) -> object:
     """Find a generator with a fixed seed, made in a loop or in a function that a loop calls."""
-    if called(call) not in {"default_rng", "manual_seed", "RandomState", "seed", "seed_everything"}:
+    if callee(call) not in {"default_rng", "manual_seed", "RandomState", "seed", "seed_everything"}:
         return False
     given = text(call.args[0]) if call.args else ""
     function = program.function(call)
@@ -197,7 +190,7 @@ def handler_place(node: ast.Try) -> ast.stmt:
 
 
 def _prints(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) in {"print", "write"}
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and callee(node.value) in {"print", "write"}
 
 
 @suspects("closure of an optimizer")
@@ -223,11 +216,11 @@ def _ranks(program: Program) -> Iterator[Spot]:
     """Find gradients summed over processes and not divided, and samplers without set_epoch."""
     words = source(program)
     for call in program.calls:
-        if called(call) == "all_reduce" and call.args and ".grad" in text(call.args[0]):
+        if callee(call) == "all_reduce" and call.args and ".grad" in text(call.args[0]):
             around = program.function(call) or program.tree
             if not re.search(r"/=|\.div_?\(|/ (world|size|n|float|dist)|\.mul_\(|AVG", text(around)):
                 yield look_at(call, how="adds the gradients of all processes, and nothing divides them")
-        if called(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
+        if callee(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
             yield look_at(call, how="draws the same order in each epoch unless set_epoch is called")
 
 
@@ -280,7 +273,7 @@ def _copy(program: Program, node: ast.Assign) -> object:
     """Find `model = copy.deepcopy(model)` in a function that trains the copy and does not return it."""
     value = node.value
     function = program.function(node)
-    copies = isinstance(value, ast.Call) and called(value) == "deepcopy" and function is not None
+    copies = isinstance(value, ast.Call) and callee(value) == "deepcopy" and function is not None
     name = assigned(node)
     if not copies or function is None or not name.isidentifier():
         return False
@@ -315,7 +308,7 @@ def _live(program: Program, part: ast.expr, own: set[str], whole: ast.expr) -> I
     value, item = (bound.value, bound.item) if bound is not None else (part, None)
     if not isinstance(value, ast.Call) or (isinstance(part, ast.Name) and part.id not in own):
         return
-    if called(value) == "state_dict" and isinstance(value.func, ast.Attribute):
+    if callee(value) == "state_dict" and isinstance(value.func, ast.Attribute):
         if _lasts(value.func.value, own):
             yield look_at(value, whole)
         return
@@ -333,14 +326,14 @@ def _entered(program: Program, call: ast.Call) -> Function | None:
     entered = flow(program).entered(call)
     if entered is not None:
         return entered[0].function if isinstance(entered[0].function, FUNCTIONS) else None
-    alike = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == called(call)]
+    alike = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == callee(call)]
     return alike[0] if isinstance(call.func, ast.Attribute) and len(alike) == 1 else None
 
 
 def _given_model(program: Program, function: Function, state: ast.expr | None, call: ast.Call) -> ast.expr | None:
     """Return the model that a call gives to a function which returns the model's `state_dict()` itself."""
     receiver = state.func.value if isinstance(state, ast.Call) and isinstance(state.func, ast.Attribute) else None
-    kept = isinstance(state, ast.Call) and called(state) == "state_dict" and isinstance(receiver, ast.Name)
+    kept = isinstance(state, ast.Call) and callee(state) == "state_dict" and isinstance(receiver, ast.Name)
     if not kept or not isinstance(receiver, ast.Name) or program.bindings(function, receiver.id):
         return None
     return argument(call, receiver.id, place_of(function, receiver.id) - (program.owner(function) is not None))
@@ -357,7 +350,7 @@ def _loaded(program: Program, outer: Iteration) -> Iterator[Spot]:
     """Find `model.load_state_dict(best)` in the loop over epochs, under no condition."""
     for node in outer.node.body if isinstance(outer.node, LOOPS) else ():
         call = node.value if isinstance(node, ast.Expr) else None
-        if not isinstance(call, ast.Call) or called(call) != "load_state_dict" or not call.args:
+        if not isinstance(call, ast.Call) or callee(call) != "load_state_dict" or not call.args:
             continue
         kept = re.search(r"best|saved|state|checkpoint|initial", text(call.args[0]), re.IGNORECASE)
         if kept and not re.search(r"\.state_dict\(\)|opt|sched|target|ema", text(call)):
@@ -375,7 +368,7 @@ def _outside(program: Program) -> Iterator[Spot]:
                 continue
             later = ast.Module(list(body[at + 1 :]), [])
             used = names_in(loop.target) & names_in(later)
-            passes = [one for one in nodes_in(later, ast.Call) if called(one) == "backward"]
+            passes = [one for one in nodes_in(later, ast.Call) if callee(one) == "backward"]
             if used and passes and not has_call(loop, "backward", "append", "extend"):
                 yield spot(passes[0], loop, text=over, name=min(used))
 
@@ -386,7 +379,7 @@ def _outside(program: Program) -> Iterator[Spot]:
 @suspects_each("hook in a loop", ast.Call)
 def _hooks(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find hooks registered in each round of a training, and hooks whose result replaces what they watch."""
-    name = called(call)
+    name = callee(call)
     if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
         return
     loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
@@ -402,7 +395,7 @@ def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
     if name != "register_forward_hook" or hook is None:
         return False
     if isinstance(hook, ast.Lambda):
-        return isinstance(hook.body, ast.Call) and called(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
+        return isinstance(hook.body, ast.Call) and callee(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
     function = program.functions.get(text(hook))
     inner = ast.walk(function) if isinstance(function, FUNCTIONS) else ()
     return any(isinstance(one, ast.Return) and one.value is not None and text(one.value) != "None" for one in inner)

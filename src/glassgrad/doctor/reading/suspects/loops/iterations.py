@@ -13,15 +13,9 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.loops.training import (
-    assigned,
-    called,
-    conditions,
-    has_call,
-    is_within,
-    optimizers,
-)
-from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizers
+from glassgrad.doctor.reading.suspects.nodes import has_call, is_binary, is_within, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 from glassgrad.doctor.reading.values import mentions
 
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
@@ -95,7 +89,7 @@ def _cleared_apart(program: Program) -> Iterator[Spot]:
     ]
     for function in program.nodes if len(apart) == 1 else ():
         if isinstance(function, FUNCTIONS) and has_call(function, "backward") and not has_call(function, "step"):
-            zeros = [one for one in nodes_in(function, ast.Call) if called(one) == "zero_grad"]
+            zeros = [one for one in nodes_in(function, ast.Call) if callee(one) == "zero_grad"]
             if zeros and program.owner(function) is program.owner(apart[0]):
                 yield look_at(zeros[0], apart[0], test=f"{apart[0].name}()")
 
@@ -143,7 +137,7 @@ def _from_zero(program: Program, loop: ast.AST, counter: str) -> bool:
     """Tell whether a loop counts a variable from 0."""
     over = loop.iter if isinstance(loop, ast.For) else None
     counts = isinstance(loop, ast.For) and mentions(loop.target, counter)
-    begins = isinstance(over, ast.Call) and called(over) in {"enumerate", "range", "trange", "tqdm"}
+    begins = isinstance(over, ast.Call) and callee(over) in {"enumerate", "range", "trange", "tqdm"}
     return counts and begins and not re.search(r"start=1|, 1\)$|range\(1", text(over))
 
 
@@ -356,7 +350,7 @@ def _switched(program: Program) -> Iterator[Spot]:
                 yield spot(block, node, text=shown(node))
     for forward in (one.methods.get("forward") for one in program.modules()):
         for call in ast.walk(forward) if forward is not None else ():
-            entered = program.method(program.owner(call), called(call)) if isinstance(call, ast.Call) else None
+            entered = program.method(program.owner(call), callee(call)) if isinstance(call, ast.Call) else None
             for mark in entered.decorator_list if entered is not None else ():
                 if "no_grad" in text(mark) and isinstance(call, ast.Call) and text(call.func).startswith("self."):
                     yield spot(mark, call, text=shown(call))
@@ -370,7 +364,7 @@ def _training_around(program: Program, block: ast.With) -> ast.AST | None:
     around: list[ast.AST] = [*program.loops(block)[:1], *([function] if function is not None else [])]
     for one in around:
         if any(
-            called(call) == "backward" and call.lineno > block.lineno
+            callee(call) == "backward" and call.lineno > block.lineno
             for call in program.calls
             if is_within(program, call, one)
         ):
@@ -381,7 +375,7 @@ def _training_around(program: Program, block: ast.With) -> ast.AST | None:
 @suspects("gradients switched off for good")
 def _off(program: Program) -> Iterator[Spot]:
     """Find `set_grad_enabled(False)` without a return, and functions that train under a decorator no_grad."""
-    calls = [one for one in program.calls if called(one) == "set_grad_enabled"]
+    calls = [one for one in program.calls if callee(one) == "set_grad_enabled"]
     off = [one for one in calls if text(one.args[0] if one.args else None) == "False"]
     bare = [one for one in off if isinstance(program.parents.get(one), ast.Expr)]
     if bare and len(off) == len(calls) and has_call(program.tree, "backward"):
@@ -429,7 +423,7 @@ def _up(program: Program) -> Iterator[Spot]:
                 and isinstance(value, ast.BinOp)
             ):
                 yield look_at(node)
-        elif isinstance(node, ast.Call) and called(node) == "add_" and isinstance(node.func, ast.Attribute):
+        elif isinstance(node, ast.Call) and callee(node) == "add_" and isinstance(node.func, ast.Attribute):
             given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
             held = re.match(r"(p|w|param|weight|\w+\.weight|\w+\.data|\w+\.bias)(\.data)?$", text(node.func.value))
             if held and re.search(r"\.grad\b", given) and "-" not in given:

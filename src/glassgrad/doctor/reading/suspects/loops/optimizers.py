@@ -14,17 +14,15 @@ from glassgrad.doctor.reading.program import Program, argument, constant, is_giv
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.loops.training import (
-    called,
     given_number,
     given_to,
-    has_call,
-    is_within,
     optimizer_makers,
     optimizer_name,
     optimizers,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.spelling import nodes, source, text
+from glassgrad.doctor.reading.suspects.nodes import has_call, is_within, nodes
+from glassgrad.doctor.reading.suspects.spelling import callee, source, text
 from glassgrad.doctor.reading.values import WITH_WEIGHTS
 
 _RATES = {
@@ -92,13 +90,13 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
     if isinstance(node, ast.Assign):
         target = text(node.targets[0])
         if target in roots:
-            keeps = owner == target or (target in given and not _CHANGES.search(called(value)))
-            return "" if keeps or called(value) in _OWN else target
+            keeps = owner == target or (target in given and not _CHANGES.search(callee(value)))
+            return "" if keeps or callee(value) in _OWN else target
         full = program.names.full(value.func)
         layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
         layer = layer or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
-    makes = called(value) in {"add_module", "append", "setattr"} or _CHANGES.search(called(value))
+    makes = callee(value) in {"add_module", "append", "setattr"} or _CHANGES.search(callee(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
 
 
@@ -150,7 +148,7 @@ def _part(program: Program) -> Iterator[Spot]:
 
 def called_parameters(node: ast.AST) -> bool:
     """Tell whether an expression is `x.parameters()`."""
-    return isinstance(node, ast.Call) and called(node) in {"parameters", "named_parameters"}
+    return isinstance(node, ast.Call) and callee(node) in {"parameters", "named_parameters"}
 
 
 @suspects("groups that leave weights out")
@@ -318,9 +316,9 @@ def _half(program: Program) -> Iterator[Spot]:
     if not made or "GradScaler" in words or "bfloat16" in words:
         return
     for call in program.calls:
-        moved = called(call) == "to" and any(_is_half(program, one) for one in given_to(call))
+        moved = callee(call) == "to" and any(_is_half(program, one) for one in given_to(call))
         owner = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if (called(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
+        if (callee(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
             eps = given_number(program, made[0], "eps", 3)
             adam = "Adam" in optimizer_name(program, made[0])
             if not adam or not is_given(made[0], "eps", 3) or (eps is not None and eps < 1e-6):

@@ -13,7 +13,6 @@ from glassgrad.doctor.reading.program import LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.loops.training import (
-    called,
     conditions,
     given_number,
     given_to,
@@ -21,7 +20,8 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     schedule_of,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 
 _RATE = r"^(((base|init|initial|max|min|peak|start|end|final|top)_?)?(lr|learning_rate|rate)|lr_?(0|init|max|min))$"
 
@@ -111,7 +111,7 @@ def _cosine(program: Program, outer: Iteration) -> Iterator[Spot]:
 
 def _epochs(program: Program, outer: Iteration) -> float | None:
     source_ = outer.node.iter if isinstance(outer.node, ast.For) else None
-    if isinstance(source_, ast.Call) and called(source_) in {"range", "trange"} and len(source_.args) == 1:
+    if isinstance(source_, ast.Call) and callee(source_) in {"range", "trange"} and len(source_.args) == 1:
         return setting(program, source_.args[0])
     return None
 
@@ -253,7 +253,7 @@ def _twice(program: Program) -> Iterator[Spot]:
 @suspects_each("cosine without pi", ast.Call)
 def _angle(program: Program, call: ast.Call) -> object:
     """Find `cos(epoch / epochs)` for a rate, which never leaves the neighbourhood of 1."""
-    given = text(call.args[0]) if called(call) == "cos" and len(call.args) == 1 else ""
+    given = text(call.args[0]) if callee(call) == "cos" and len(call.args) == 1 else ""
     share = re.search(r"(epoch|step|iter|\bt|\bi)\w* / |progress", given)
     odd = share and not re.search(r"pi\b|PI\b|3\.14|div_term|freq|theta|\bbeta\b", given)
     return odd and look_at(call, program.statement(call))

@@ -12,17 +12,9 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.loops.training import (
-    assigned,
-    called,
-    conditions,
-    given_to,
-    has_call,
-    is_within,
-    optimizers,
-    schedules,
-)
-from glassgrad.doctor.reading.suspects.spelling import names_in, nodes, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, given_to, optimizers, schedules
+from glassgrad.doctor.reading.suspects.nodes import has_call, is_within, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 from glassgrad.doctor.reading.values import drops, layer
 
 _HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}
@@ -120,8 +112,8 @@ def _against(program: Program) -> Iterator[Spot]:
         trains = re.match(r"_?(train|fit)", function.name) and ".train()" not in source(program)
         learns = has_call(function, "backward")
         calls = [one for one in nodes_in(function, ast.Call) if isinstance(one.func, ast.Attribute)]
-        wakes = [one for one in calls if called(one) == "train" and not given_to(one)]
-        rests = [one for one in calls if called(one) == "eval"]
+        wakes = [one for one in calls if callee(one) == "train" and not given_to(one)]
+        rests = [one for one in calls if callee(one) == "eval"]
         if judges and wakes and not rests and not learns:
             yield look_at(wakes[0], function, name=function.name)
         elif trains and learns and _alone(rests):
@@ -159,7 +151,7 @@ def _frozen_head(program: Program, node: ast.For) -> Iterator[Spot]:
         return
     for other in program.nodes:
         made = other.value if isinstance(other, ast.Assign) and other.lineno < node.lineno else None
-        fresh = isinstance(made, ast.Call) and called(made)[:1].isupper() and assigned(other).startswith(f"{root}.")
+        fresh = isinstance(made, ast.Call) and callee(made)[:1].isupper() and assigned(other).startswith(f"{root}.")
         if made is not None and fresh and program.function(other) is program.function(node):
             yield spot(node, made, text=shown(node.iter), head=shown(program.statement(made)))
 
@@ -229,7 +221,7 @@ def _unknown(program: Program, model: ast.Name, name: str) -> bool:
     value = bound.value if bound is not None and bound.item is None else None
     if not isinstance(value, ast.Call):
         return False
-    made = called(value).lower()
+    made = callee(value).lower()
     for start, head in _HEADS.items():
         if made.startswith(start) and "torchvision" in " ".join(program.names.modules):
             return _OF_HEADS.match(name) is not None and name not in {head, "features", "avgpool"}
@@ -268,11 +260,11 @@ def _resumed(program: Program) -> Iterator[Spot]:
 @suspects_each("weights set again behind their loading", ast.Call)
 def _overwritten(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `model.apply(init)` behind `load_state_dict` or a pretrained model."""
-    init = called(call) == "apply" and call.args and re.search(r"init|reset", text(call.args[0]))
-    init = init or re.fullmatch(r"(re)?init\w*weights?|weights?_init|reset_parameters", called(call))
+    init = callee(call) == "apply" and call.args and re.search(r"init|reset", text(call.args[0]))
+    init = init or re.fullmatch(r"(re)?init\w*weights?|weights?_init|reset_parameters", callee(call))
     roots = names_in(call.func) | {name for one in call.args for name in names_in(one)} if init else set()
     for other in program.calls if roots else ():
-        loads = called(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
+        loads = callee(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
         same = program.function(other) is program.function(call) and other.lineno < call.lineno
         apart = any(isinstance(one, ast.If) and is_within(program, other, one) for one in program.outward(call))
         if not loads or not same or apart or not roots & names_in(program.statement(other)):
@@ -400,7 +392,7 @@ def _buffers(program: Program) -> Iterator[Spot]:
 @suspects_each("average of a length out of the usual", ast.Call)
 def _length(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find a decay of 0.9999 and more, or below 0.9, for an average of weights."""
-    name = called(call)
+    name = callee(call)
     if not re.search(r"ema|average", name, re.IGNORECASE) or name[:1].islower():
         return
     for given in ("decay", "beta", "momentum", "alpha"):

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, is_negative, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative
+from glassgrad.doctor.reading.suspects.spelling import ident, text
 from glassgrad.doctor.reading.values import layer, library_name, losses, op
 
 _LOSS = re.compile(

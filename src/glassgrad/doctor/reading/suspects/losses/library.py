@@ -27,7 +27,8 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})

@@ -14,17 +14,8 @@ from glassgrad.doctor.reading.rule import Spot, shown
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, complement, within
 from glassgrad.doctor.reading.suspects.losses.written import text_within, two_sides
-from glassgrad.doctor.reading.suspects.spelling import (
-    called,
-    ident,
-    is_binary,
-    names_in,
-    nodes,
-    nodes_in,
-    operand,
-    source,
-    text,
-)
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, source, text
 
 _SURVIVAL = re.compile(r"cox|surv|hazard|partial|breslow|censor", re.IGNORECASE)
 _TIME = re.compile(r"^(t|tb|ts|y|durs?|durations?|surv\w*|\w*times?\w*|os|pfs)$", re.IGNORECASE)

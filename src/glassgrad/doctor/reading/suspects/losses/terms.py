@@ -30,7 +30,8 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, names_in, nodes, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import end, losses
 
 # --- logarithms ---

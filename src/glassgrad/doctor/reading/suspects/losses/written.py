@@ -33,7 +33,8 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, is_negative, names_in, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import end, losses, returns
 
 _OVERLAP = re.compile(r"dice|iou|jaccard|tversky|overlap|soft_?f1|fbeta|ssim", re.IGNORECASE)

@@ -11,7 +11,8 @@ from glassgrad.doctor.reading.program import Class, Program, argument
 from glassgrad.doctor.reading.rule import Spot, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied
-from glassgrad.doctor.reading.suspects.spelling import is_binary, is_negative, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, text
 
 _BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
 _LOG_DET = re.compile(r"log_?(abs_?)?(det|jac)|ldj|sldj|logdet|\bld\b", re.IGNORECASE)
@@ -168,4 +169,4 @@ def _scaled(node: ast.expr) -> tuple[str, bool] | None:
 
 
 def _named(call: ast.Call) -> str:
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+    return callee(call)

@@ -10,7 +10,8 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Function, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, names_in, nodes, nodes_in, source, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import called, names_in, source, text
 
 _ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
 _EDGES = re.compile(r"^(edges?|edge_?(index|list|idx))$")

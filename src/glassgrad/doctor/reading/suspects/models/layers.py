@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, is_given
-from glassgrad.doctor.reading.suspects.spelling import nodes_in
+from glassgrad.doctor.reading.suspects.nodes import nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee
 from glassgrad.doctor.reading.values import layer, library_name, op, returns
 
 N = TypeVar("N")
@@ -64,7 +65,7 @@ def forward_nodes(kind: type[N]) -> Callable[[Program], Iterator[N]]:
 def axes(program: Program, call: ast.Call) -> tuple[int, ...] | None:
     """Return the written axes of a reduction; empty if it has none, None if they are unknown."""
     place = 1 if program.names.full(call.func) else 0
-    place += 1 if getattr(call.func, "attr", getattr(call.func, "id", "")) in {"norm", "normalize"} else 0
+    place += 1 if callee(call) in {"norm", "normalize"} else 0
     given = argument(call, "dim", place) or argument(call, "axis")
     if given is None:
         return None if is_given(call, "dim", place) else ()

@@ -21,7 +21,8 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.spelling import is_binary, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import text
 from glassgrad.doctor.reading.values import library_name
 
 _SHORTCUT = re.compile(r"^(identity|residual|shortcut|skip|res)\d?$")

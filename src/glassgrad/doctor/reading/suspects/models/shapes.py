@@ -28,7 +28,8 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, is_binary, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")

@@ -18,7 +18,8 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")

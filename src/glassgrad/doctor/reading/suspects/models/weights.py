@@ -12,7 +12,8 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, NORMALISING, applied, forward_nodes, forwards
-from glassgrad.doctor.reading.suspects.spelling import is_binary, names_in, nodes, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import has_weights, layer, library_name
 
 _VECTORS = re.compile(r"pos|token|query|queries|cls|emb|prompt|code|slot|latent|memory|proto", re.IGNORECASE)

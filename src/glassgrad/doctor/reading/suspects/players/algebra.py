@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import FUNCTIONS, Program, number
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, is_negative, operand, text
+from glassgrad.doctor.reading.program import Program, number
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative
+from glassgrad.doctor.reading.suspects.spelling import called, operand
 
 GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
 REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)
@@ -18,37 +18,6 @@ _KEEPING = _REDUCING | named(
     "detach squeeze unsqueeze view reshape flatten clone to float double long int item cpu cuda numpy tensor as_tensor "
     "from_numpy expand expand_as contiguous repeat t transpose FloatTensor Tensor array stack cat bool clamp pow square"
 )
-Named = tuple[str, ast.expr, ast.stmt]
-
-
-def named_values(program: Program) -> list[Named]:
-    """Return each assigned name with its value and statement; a returned value has the name of its function."""
-    found = program.memo.get("named values")
-    if not isinstance(found, list):
-        found = program.memo["named values"] = list(_named_values(program))
-    return found
-
-
-def _named_values(program: Program) -> Iterator[Named]:
-    for node in program.nodes:
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from _pairs(target, node.value, node)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            yield from _pairs(node.target, node.value, node)
-        elif isinstance(node, ast.Return) and node.value is not None:
-            function = program.function(node)
-            yield (function.name if function is not None else ""), node.value, node
-
-
-def _pairs(target: ast.expr, value: ast.expr, statement: ast.stmt) -> Iterator[Named]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        for one, part in zip(target.elts, value.elts, strict=True):
-            yield from _pairs(one, part, statement)
-    elif isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-        while isinstance(target, ast.Subscript):
-            target = target.value
-        yield getattr(target, "attr", getattr(target, "id", "")), value, statement
 
 
 def bare(program: Program, node: ast.expr) -> ast.expr:
@@ -114,39 +83,3 @@ def held(program: Program, node: ast.expr) -> ast.expr:
     """Return the expression that a variable stands for; any other expression itself."""
     value = program.value_of(node) if isinstance(node, ast.Name) else None
     return node if value is None else value
-
-
-def around(program: Program, node: ast.AST) -> str:
-    """Return the source of the function around a node; of the whole script if there is none."""
-    outer = program.function(node) or program.tree
-    known = program.memo.setdefault("texts", {})
-    assert isinstance(known, dict)
-    if outer not in known:
-        known[outer] = text(outer)
-    return str(known[outer])
-
-
-def mentions_any(program: Program, pattern: re.Pattern[str]) -> bool:
-    """Tell whether a name, an attribute, a parameter or a function of the script matches."""
-    known = program.memo.get("all names")
-    if not isinstance(known, frozenset):
-        known = program.memo["all names"] = frozenset(_all_names(program))
-    return any(pattern.search(one) for one in known)
-
-
-def _all_names(program: Program) -> Iterator[str]:
-    for node in program.nodes:
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            yield node.name
-
-
-def words_in(node: ast.AST) -> list[str]:
-    """Return the names and attributes in an expression."""
-    found = (getattr(one, "id", None) or getattr(one, "attr", None) for one in ast.walk(node))
-    return [one for one in found if isinstance(one, str)]

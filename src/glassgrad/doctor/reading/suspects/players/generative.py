@@ -9,18 +9,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    around,
-    bare,
-    factors,
-    held,
-    mentions_any,
-    named_values,
-    signed,
-    word,
-    words_in,
-)
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes, nodes_in, operand, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
+from glassgrad.doctor.reading.suspects.spelling import around, called, mentions_any, operand, text, words_in
 from glassgrad.doctor.reading.values import end, losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)

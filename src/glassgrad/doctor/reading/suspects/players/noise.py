@@ -11,17 +11,9 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    around,
-    bare,
-    factors,
-    held,
-    mentions_any,
-    named_values,
-    signed,
-    word,
-)
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, is_negative, nodes, nodes_in, operand, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
+from glassgrad.doctor.reading.suspects.spelling import around, called, mentions_any, operand, text
 from glassgrad.doctor.reading.values import losses
 
 _MOST_LEFT = 0.4

@@ -9,26 +9,17 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import Class, Function, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    around,
-    bare,
-    factors,
-    held,
-    mentions_any,
-    named_values,
-    signed,
-    word,
-    words_in,
-)
+from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
 from glassgrad.doctor.reading.suspects.spelling import (
+    around,
     called,
-    is_binary,
+    mentions_any,
     names_in,
-    nodes,
-    nodes_in,
     operand,
     source,
     text,
+    words_in,
 )
 from glassgrad.doctor.reading.values import Loss, losses
 

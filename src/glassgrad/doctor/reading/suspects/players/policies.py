@@ -12,20 +12,18 @@ from glassgrad.doctor.reading.iterations import is_optimizer
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    GAMMA,
-    REWARD,
+from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, factors, held, signed, word
+from glassgrad.doctor.reading.suspects.spelling import (
     around,
-    bare,
-    factors,
-    held,
+    called,
+    ident,
     mentions_any,
-    named_values,
-    signed,
-    word,
+    operand,
+    source,
+    text,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, ident, is_binary, nodes, nodes_in, operand, source, text
 from glassgrad.doctor.reading.values import end, losses
 
 _OLD = re.compile(r"(^|_)(old|prev|behaviou?r|mu)(_|$)|^old", re.IGNORECASE)

@@ -10,7 +10,8 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, Scope
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects
-from glassgrad.doctor.reading.suspects.spelling import ident, nodes, nodes_in, text
+from glassgrad.doctor.reading.suspects.nodes import nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, text
 
 _SIDES = {":-1": "early", "1:": "late"}
 

@@ -10,19 +10,18 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    GAMMA,
-    REWARD,
+from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, factors, held, word
+from glassgrad.doctor.reading.suspects.spelling import (
     around,
-    bare,
-    factors,
-    held,
+    called,
+    callee,
     mentions_any,
-    named_values,
-    word,
+    operand,
+    source,
+    text,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes, nodes_in, operand, source, text
 from glassgrad.doctor.reading.values import layer
 
 _ENDS = re.compile(
@@ -73,7 +72,7 @@ def _bootstraps(program: Program) -> Iterator[Spot]:
         return
     for node, others in _targets(program):
         said = program.statement(node)
-        mine = words_in(said) + [one for part in others for one in _sources(program, part)]
+        mine = [*words_in(said), *(one for part in others for one in _sources(program, part))]
         recursive = isinstance(said, ast.Assign) and any(
             text(said.targets[0]) == text(one) or word(program, said.targets[0]) == word(program, one) for one in others
         )
@@ -153,7 +152,7 @@ def _present(program: Program) -> Iterator[Spot]:
     if not mentions_any(program, GAMMA):
         return
     for call in program.calls:
-        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        name = callee(call)
         if not _TARGET.search(name) or not call.args:
             continue
         if _STATE.search(word(program, call.args[0])) and not name.startswith(("get", "set")):
@@ -163,7 +162,7 @@ def _present(program: Program) -> Iterator[Spot]:
 @suspects("future valued by the network that learns")
 def _by_learner(program: Program) -> Iterator[Spot]:
     """Find `max q(next)` of the learning network, or an action of the learning actor, where a target network exists."""
-    targets = [one for one in program.calls if _TARGET.search(getattr(one.func, "attr", getattr(one.func, "id", "")))]
+    targets = [one for one in program.calls if _TARGET.search(callee(one))]
     made = {one for one, value, _ in named_values(program) if _TARGET.search(one) and isinstance(value, ast.Call)}
     nets = {one for one in made if re.search(r"net|model|actor|critic|q|dqn|policy", one)}
     if not nets or not mentions_any(program, GAMMA):
@@ -179,7 +178,7 @@ def _by_learner(program: Program) -> Iterator[Spot]:
     for call in targets:
         for given in call.args[1:]:
             action = held(program, given)
-            name = getattr(action.func, "attr", getattr(action.func, "id", "")) if isinstance(action, ast.Call) else ""
+            name = callee(action) if isinstance(action, ast.Call) else ""
             if re.search(r"^(actor|policy|pi|mu)\w*$", name) and not _TARGET.search(name) and _twin(name, nets):
                 yield look_at(action)
 

@@ -11,8 +11,9 @@ from glassgrad.doctor.reading.polarity import polarity
 from glassgrad.doctor.reading.program import Class, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import TRANSFORMERS, extra, flag, inside, picks_of, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes_in, text
+from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, library_name, op
 
 _PRODUCT = re.compile(r" @ |matmul\(|bmm\(|einsum\(")

@@ -10,9 +10,10 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Class, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.attention import history, softmaxes
 from glassgrad.doctor.reading.suspects.sequences.parts import extra, inside, names_in
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes_in, text
+from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, library_name
 
 _PLACES = re.compile(r"pos|wpe|place")

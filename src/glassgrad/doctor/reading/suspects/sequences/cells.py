@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import Run, inside, names_in, runs, says, stored_in
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes, nodes_in, text
+from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, losses
 
 _STATE = re.compile(r"(h|hidden|state|hx|s|h_?t|h_?prev|prev_h\w*|hidden_state|h_state|c|cell)$")

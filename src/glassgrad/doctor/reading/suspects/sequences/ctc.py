@@ -12,8 +12,9 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes
 from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
-from glassgrad.doctor.reading.suspects.spelling import is_binary, nodes, text
+from glassgrad.doctor.reading.suspects.spelling import callee, text
 from glassgrad.doctor.reading.values import Loss, losses
 
 
@@ -38,7 +39,7 @@ def _numbered(program: Program) -> Iterator[ast.expr]:
     """Yield the expressions that number letters from 0: by enumerate, by a range, by their places or their codes."""
     letters = re.compile(r"(?i)char|letter|alphabet|vocab|symbol|token")
     for call in program.calls:
-        name, given = getattr(call.func, "attr", getattr(call.func, "id", "")), call.args
+        name, given = callee(call), call.args
         alone = len(given) == 1 and not call.keywords
         if name == "enumerate" and alone and letters.search(text(given[0])):
             yield call

@@ -10,6 +10,7 @@ from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import (
     CELLS,
     Run,
@@ -25,7 +26,7 @@ from glassgrad.doctor.reading.suspects.sequences.parts import (
     stored_in,
     turns,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, nodes_in, text
+from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, op
 
 _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes
 from glassgrad.doctor.reading.suspects.sequences.parts import extra, firsts, inside, parts_of, runs, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes, source, text
+from glassgrad.doctor.reading.suspects.spelling import called, source, text
 from glassgrad.doctor.reading.values import Loss, layer, losses, op
 
 # --- shifts ---

@@ -10,8 +10,9 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import Class, Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import firsts, inside, parts_of, says
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, nodes, nodes_in, text
+from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer
 
 _TABLE = re.compile(r"(^|[._])(pe|pos|positions?|position\w*|pos_\w+|\w*pos_?e\w*|wpe|places?)$", re.IGNORECASE)

@@ -10,8 +10,9 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import DEEPEST, Class, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.nodes import is_binary
 from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
-from glassgrad.doctor.reading.suspects.spelling import called, is_binary, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import layer, losses
 
 _SAME = named(

@@ -67,7 +67,7 @@ def suspects(title: str) -> Callable[[Callable[[Program], Iterator[Spot]]], Susp
 
 
 def suspects_each(
-    title: str, of: type[T] | Callable[[Program], Iterable[T]]
+    title: str, of: type[T] | UnionType | Callable[[Program], Iterable[T]]
 ) -> Callable[[Callable[[Program, T], object]], Suspect]:
     """Make a suspect of the decorated test, which gets the program and one item after the other.
 
@@ -75,12 +75,12 @@ def suspects_each(
 
     Args:
         title: the title of the suspect.
-        of: the kind of the nodes that are tested, or a function that finds the items.
+        of: the kinds of the nodes that are tested, or a function that finds the items.
     """
 
     def made(test: Callable[[Program, T], object]) -> Suspect:
         def look(program: Program) -> Iterator[Spot]:
-            items: Iterable[T] = nodes(program, of) if isinstance(of, type) else of(program)
+            items: Iterable[T] = nodes(program, of) if isinstance(of, type | UnionType) else of(program)
             for item in items:
                 yield from _places(test(program, item), item)
 

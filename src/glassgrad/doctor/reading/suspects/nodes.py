@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import UnionType
 from typing import TypeGuard, TypeVar
 
-from glassgrad.doctor.reading.program import Program
+from glassgrad.doctor.reading.program import Class, Function, Program
 from glassgrad.doctor.reading.suspects.spelling import callee, text
 
 N = TypeVar("N")
@@ -20,7 +20,7 @@ def nodes_in(root: ast.AST, kind: type[N]) -> Iterator[N]:
     return (one for one in ast.walk(root) if isinstance(one, kind))
 
 
-def nodes(program: Program, kind: type[N]) -> list[N]:
+def nodes(program: Program, kind: type[N] | UnionType) -> list[N]:
     """Return the nodes of a kind in a script, in the order of the source."""
     return [one for one in program.nodes if isinstance(one, kind)]
 
@@ -98,3 +98,18 @@ def targets_of(program: Program, node: ast.AST) -> str:
     """Return the text of what the statement around a node assigns to."""
     statement = program.statement(node)
     return ", ".join(text(one) for one in statement.targets) if isinstance(statement, ast.Assign) else ""
+
+
+def calls_of(*names: str) -> Callable[[Program], list[ast.Call]]:
+    """Return a function that finds the calls of some functions by name, and of methods by name after a dot."""
+    return lambda program: [call for name in names for call in program.calls_of(name)]
+
+
+def functions(program: Program) -> list[Function]:
+    """Return the functions of a script, the last one of each name."""
+    return list(program.functions.values())
+
+
+def classes(program: Program) -> list[Class]:
+    """Return the classes of a script."""
+    return list(program.classes.values())

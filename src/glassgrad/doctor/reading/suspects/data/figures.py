@@ -213,22 +213,20 @@ def _decisions(program: Program, call: ast.Call) -> Iterator[Spot]:
             yield look_at(call)
 
 
-@suspects("mean of roots")
-def _roots(program: Program) -> Iterator[Spot]:
+@suspects_each("mean of roots", ast.expr | ast.stmt)
+def _roots(program: Program, node: ast.expr | ast.stmt) -> object:
     """Find a root of an error that is taken for each batch, and added up or collected."""
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.AugAssign) else None
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "append" and node.args:
-            value = node.args[0]
-        if value is None or not program.loops(node) or not isinstance(node, ast.expr | ast.stmt):
-            continue
-        if re.search(r"psnr|log10|norm|grad", text(node)):
-            continue
-        said = " ".join([text(value), *(text(one.node) for one in flow(program).ends(bare(value)))])
-        if re.search(
-            r"sqrt\(.*(mse|loss|crit|mean|err)|mean\(\)\.sqrt\(\)|(mse|loss|mean|err)\w*.*\*\* 0\.5", said
-        ) and not re.search(r"std|norm", said):
-            yield look_at(node)
+    value = node.value if isinstance(node, ast.AugAssign) else None
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "append" and node.args:
+        value = node.args[0]
+    if value is None or not program.loops(node):
+        return False
+    if re.search(r"psnr|log10|norm|grad", text(node)):
+        return False
+    said = " ".join([text(value), *(text(one.node) for one in flow(program).ends(bare(value)))])
+    if not re.search(r"sqrt\(.*(mse|loss|crit|mean|err)|mean\(\)\.sqrt\(\)|(mse|loss|mean|err)\w*.*\*\* 0\.5", said):
+        return False
+    return not re.search(r"std|norm", said)
 
 
 @suspects_rows("share of variance turned round", _named_values)

@@ -232,27 +232,21 @@ def _by_chance(program: Program, node: ast.expr) -> Iterator[Spot]:
         yield look_at(node, what="the order of a set, which differs from run to run")
 
 
-@suspects("classes numbered in each part")
-def _each_part(program: Program) -> Iterator[Spot]:
+@suspects_each("classes numbered in each part", ast.expr | ast.stmt)
+def _each_part(program: Program, node: ast.expr | ast.stmt) -> object:
     """Find a data set or a function that numbers classes by what it holds, and is used for several parts."""
-    for node in program.nodes:
-        function = program.function(node)
-        grows = isinstance(node, ast.Assign) and _is_next_number(node)
-        if (
-            function is None
-            or not (isinstance(node, ast.DictComp | ast.Call) or grows)
-            or not isinstance(node, ast.expr | ast.stmt)
-        ):
-            continue
-        owner = program.owner(function)
-        uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
-        name = called(program, node) if isinstance(node, ast.Call) else ""
-        given = text(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
-        maps = "enumerate(" in given and not re.search(r"[A-Z]{3}", given)
-        said = text(node) if name in {"factorize", "fit_transform", "unique"} else ""
-        codes = re.search(r"ncoder|factorize|return_inverse", said)
-        if len(uses) > 1 and (maps or codes or grows):
-            yield look_at(node, uses=str(len(uses)))
+    function = program.function(node)
+    grows = isinstance(node, ast.Assign) and _is_next_number(node)
+    if function is None or not (isinstance(node, ast.DictComp | ast.Call) or grows):
+        return False
+    owner = program.owner(function)
+    uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+    name = called(program, node) if isinstance(node, ast.Call) else ""
+    given = text(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
+    maps = "enumerate(" in given and not re.search(r"[A-Z]{3}", given)
+    said = text(node) if name in {"factorize", "fit_transform", "unique"} else ""
+    codes = re.search(r"ncoder|factorize|return_inverse", said)
+    return len(uses) > 1 and (maps or codes or grows) and look_at(node, uses=str(len(uses)))
 
 
 def _is_next_number(node: ast.Assign) -> bool:

@@ -12,7 +12,15 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argum
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import LABELS, is_drawn, loaders
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, is_binary, nodes, nodes_in, targets_of
+from glassgrad.doctor.reading.suspects.nodes import (
+    assigned,
+    assignments,
+    functions,
+    is_binary,
+    nodes,
+    nodes_in,
+    targets_of,
+)
 from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source, text, words_in
 from glassgrad.doctor.reading.values import Loss, losses
 
@@ -172,19 +180,18 @@ def _joined(program: Program) -> Iterator[Spot]:
                     yield spot(node, text=shown(second), other=shown(first))
 
 
-@suspects("random change for each of a pair")
-def _each_of_pair(program: Program) -> Iterator[Spot]:
+@suspects_each("random change for each of a pair", functions)
+def _each_of_pair(program: Program, function: Function) -> Iterator[Spot]:
     """Find `transform(image), transform(mask)`, and two conditions that draw, one for each: two draws."""
-    for function in program.functions.values():
-        yield from _coins(program, function)
-        calls = [one for one in nodes_in(function, ast.Call) if len(one.args) == 1 and not one.keywords]
-        calls.sort(key=lambda one: one.lineno)
-        for first, second in itertools.combinations(calls, 2):
-            name, given = text(first.func), [ident(one.args[0]) for one in (first, second)]
-            random = text(second.func) == name and _RANDOM.search(name) and not _FIXED.search(name)
-            places = [bool(_PLACES.search(one)) for one in given]
-            if random and all(given) and places == [False, True] and second.lineno - first.lineno < 6:
-                yield look_at(second, first, other=shown(first))
+    yield from _coins(program, function)
+    calls = [one for one in nodes_in(function, ast.Call) if len(one.args) == 1 and not one.keywords]
+    calls.sort(key=lambda one: one.lineno)
+    for first, second in itertools.combinations(calls, 2):
+        name, given = text(first.func), [ident(one.args[0]) for one in (first, second)]
+        random = text(second.func) == name and _RANDOM.search(name) and not _FIXED.search(name)
+        places = [bool(_PLACES.search(one)) for one in given]
+        if random and all(given) and places == [False, True] and second.lineno - first.lineno < 6:
+            yield look_at(second, first, other=shown(first))
 
 
 def _coins(program: Program, function: Function) -> Iterator[Spot]:
@@ -200,26 +207,25 @@ def _coins(program: Program, function: Function) -> Iterator[Spot]:
             yield spot(second, first, text=shown(second.test), other=shown(first.test))
 
 
-@suspects("image moved without its label")
-def _unmoved(program: Program) -> Iterator[Spot]:
+@suspects_each("image moved without its label", functions)
+def _unmoved(program: Program, function: Function) -> Iterator[Spot]:
     """Find a flip or a crop of an image in a function whose mask, boxes, points or angle stay as they are."""
-    for function in program.functions.values():
-        places = {one for one in words_in(function) if _PLACES.search(one) and not re.search(r"prob|^self", one)}
-        for target, value, node in assigned(function) if places else ():
-            if not _moves(program, value) or ident(target) not in words_in(value) or _PLACES.search(ident(target)):
-                continue
-            block = program.parents.get(node)
-            around = block if isinstance(block, ast.If) else function
-            sets = {
-                ident(it)
-                for one, _, other in assigned(around)
-                if other is not node
-                for it in ast.walk(one)
-                if other.lineno >= node.lineno - 3
-            }
-            sets |= {ident(one.target) for one in nodes_in(around, ast.AugAssign)}
-            if not any(map(_PLACES.search, sets)) and not any(map(_PLACES.search, words_in(value))):
-                yield look_at(node, places=min(places))
+    places = {one for one in words_in(function) if _PLACES.search(one) and not re.search(r"prob|^self", one)}
+    for target, value, node in assigned(function) if places else ():
+        if not _moves(program, value) or ident(target) not in words_in(value) or _PLACES.search(ident(target)):
+            continue
+        block = program.parents.get(node)
+        around = block if isinstance(block, ast.If) else function
+        sets = {
+            ident(it)
+            for one, _, other in assigned(around)
+            if other is not node
+            for it in ast.walk(one)
+            if other.lineno >= node.lineno - 3
+        }
+        sets |= {ident(one.target) for one in nodes_in(around, ast.AugAssign)}
+        if not any(map(_PLACES.search, sets)) and not any(map(_PLACES.search, words_in(value))):
+            yield look_at(node, places=min(places))
 
 
 def _moves(program: Program, value: ast.expr) -> bool:

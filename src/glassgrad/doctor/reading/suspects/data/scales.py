@@ -6,11 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Program, constant, number
+from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, is_binary, nodes, targets_of
+from glassgrad.doctor.reading.suspects.nodes import (
+    assigned,
+    assignments,
+    classes,
+    functions,
+    is_binary,
+    nodes,
+    targets_of,
+)
 from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, text, words_in
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
@@ -187,19 +195,18 @@ def _divided(program: Program) -> Iterator[Spot]:
         yield from (look_at(one) for one in late)
 
 
-@suspects("mask keeps its grey values")
-def _grey(program: Program) -> Iterator[Spot]:
+@suspects_each("mask keeps its grey values", functions)
+def _grey(program: Program, function: Function) -> Iterator[Spot]:
     """Find a mask that is converted to float without a division, beside an image that is divided by 255."""
-    for function in program.functions.values():
-        said = text(function)
-        if not re.search(r"/ 255|\* \(?1(\.0)? / 255", said):
-            continue
-        for target, value, node in assigned(function):
-            mask = re.search(r"mask|seg", text(value)) and re.search(r"float|tensor|from_numpy", text(value))
-            if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", text(value)):
-                name = ident(target)
-                if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", said):
-                    yield look_at(node)
+    said = text(function)
+    if not re.search(r"/ 255|\* \(?1(\.0)? / 255", said):
+        return
+    for target, value, node in assigned(function):
+        mask = re.search(r"mask|seg", text(value)) and re.search(r"float|tensor|from_numpy", text(value))
+        if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", text(value)):
+            name = ident(target)
+            if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", said):
+                yield look_at(node)
 
 
 @suspects("input at hand not scaled")
@@ -321,19 +328,18 @@ def _bytes(program: Program) -> Iterator[Spot]:
 # --- augmentation ---
 
 
-@suspects("random choice made once")
-def _once(program: Program) -> Iterator[Spot]:
+@suspects_each("random choice made once", classes)
+def _once(program: Program, owner: Class) -> Iterator[Spot]:
     """Find `self.flip = random.random() < 0.5` in the constructor of a data set, read in `__getitem__`."""
-    for owner in program.classes.values():
-        item = owner.methods.get("__getitem__")
-        for attribute, bounds in owner.attributes.items() if item is not None else ():
-            value = bounds[0].value
-            drawn = value is not None and re.search(
-                r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$",
-                text(value),
-            )
-            if drawn and item is not None and attribute in words_in(item) and isinstance(bounds[0].statement, ast.stmt):
-                yield look_at(bounds[0].statement)
+    item = owner.methods.get("__getitem__")
+    for attribute, bounds in owner.attributes.items() if item is not None else ():
+        value = bounds[0].value
+        drawn = value is not None and re.search(
+            r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$",
+            text(value),
+        )
+        if drawn and item is not None and attribute in words_in(item) and isinstance(bounds[0].statement, ast.stmt):
+            yield look_at(bounds[0].statement)
 
 
 @suspects("mirrored signs")
@@ -362,12 +368,10 @@ _SIZES = re.compile(
 )
 
 
-@suspects("height and width exchanged")
-def _sides(program: Program) -> Iterator[Spot]:
+@suspects_each("height and width exchanged", ast.Assign | ast.Return | ast.Expr)
+def _sides(program: Program, node: ast.Assign | ast.Return | ast.Expr) -> object:
     """Find `w, h = image.shape[:2]`, `h, w = picture.size`, `transpose(2, 1, 0)`."""
-    for node in program.nodes:
-        if isinstance(node, ast.Assign | ast.Return | ast.Expr) and _SIZES.search(text(node)):
-            yield look_at(node)
+    return _SIZES.search(text(node))
 
 
 @suspects("channels moved by a reshape")

@@ -195,21 +195,19 @@ def _titled(program: Program) -> Iterator[Spot]:
                     yield spot(loop, text=shown(loop.iter), words=node.name)
 
 
-@suspects("offsets that are not added up")
-def _offsets(program: Program) -> Iterator[Spot]:
+@suspects_each("offsets that are not added up", ast.BinOp | ast.Call)
+def _offsets(program: Program, node: ast.BinOp | ast.Call) -> object:
     """Find `[0] + sizes[:-1]` as the beginnings of parts, where each begins behind all earlier ones."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp | ast.Call) or isinstance(program.parents.get(node), ast.BinOp):
-            continue
-        said = re.fullmatch(_SHIFTED, text(node))
-        name = said and (said["name"] or said["other"])
-        if not name or not re.search(r"len|num|count|size|nodes|atoms|points|^n_|^ns$", name, re.IGNORECASE):
-            continue
-        held = [text(value) for target, value, _ in assigned(program.tree) if ident(target) == name]
-        outer = program.parents.get(node)
-        inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", text(outer))
-        later = re.search(rf"{name}\b.*(cumsum|accumulate)|(cumsum|accumulate).*\b{name}\b", " ".join(held))
-        target = program.statement(node)
-        goes_on = f"cumsum({ident(getattr(target, 'targets', [None])[0])}" in source(program)
-        if not inner and not later and not goes_on:
-            yield look_at(node, name=name)
+    if isinstance(program.parents.get(node), ast.BinOp):
+        return False
+    said = re.fullmatch(_SHIFTED, text(node))
+    name = said and (said["name"] or said["other"])
+    if not name or not re.search(r"len|num|count|size|nodes|atoms|points|^n_|^ns$", name, re.IGNORECASE):
+        return False
+    held = [text(value) for target, value, _ in assigned(program.tree) if ident(target) == name]
+    outer = program.parents.get(node)
+    inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", text(outer))
+    later = re.search(rf"{name}\b.*(cumsum|accumulate)|(cumsum|accumulate).*\b{name}\b", " ".join(held))
+    target = program.statement(node)
+    goes_on = f"cumsum({ident(getattr(target, 'targets', [None])[0])}" in source(program)
+    return not inner and not later and not goes_on and look_at(node, name=name)

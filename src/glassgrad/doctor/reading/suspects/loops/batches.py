@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, P
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizer_name, optimizers
-from glassgrad.doctor.reading.suspects.nodes import has_call, is_within, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import calls_of, has_call, is_within, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 from glassgrad.doctor.reading.values import mentions, returns
 
@@ -211,17 +211,16 @@ def _closure(program: Program) -> Iterator[Spot]:
             yield look_at(call, loops[0], how="sees another batch in each step")
 
 
-@suspects("steps of one process")
-def _ranks(program: Program) -> Iterator[Spot]:
+@suspects_each("steps of one process", ast.Call)
+def _ranks(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find gradients summed over processes and not divided, and samplers without set_epoch."""
     words = source(program)
-    for call in program.calls:
-        if callee(call) == "all_reduce" and call.args and ".grad" in text(call.args[0]):
-            around = program.function(call) or program.tree
-            if not re.search(r"/=|\.div_?\(|/ (world|size|n|float|dist)|\.mul_\(|AVG", text(around)):
-                yield look_at(call, how="adds the gradients of all processes, and nothing divides them")
-        if callee(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
-            yield look_at(call, how="draws the same order in each epoch unless set_epoch is called")
+    if callee(call) == "all_reduce" and call.args and ".grad" in text(call.args[0]):
+        around = program.function(call) or program.tree
+        if not re.search(r"/=|\.div_?\(|/ (world|size|n|float|dist)|\.mul_\(|AVG", text(around)):
+            yield look_at(call, how="adds the gradients of all processes, and nothing divides them")
+    if callee(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
+        yield look_at(call, how="draws the same order in each epoch unless set_epoch is called")
 
 
 # --- what begins anew ---
@@ -257,15 +256,13 @@ def _patience(program: Program, node: ast.If) -> object:
     return counts and improves and look_at(counts[0], node, test=shown(node.test))
 
 
-@suspects("best file written in each round")
-def _saved(program: Program) -> Iterator[Spot]:
+@suspects_each("best file written in each round", calls_of(".save"))
+def _saved(program: Program, call: ast.Call) -> object:
     """Find `torch.save(..., "best.pt")` under no condition."""
-    for call in program.calls_of(".save"):
-        given = " ".join(text(one) for one in call.args[1:])
-        loops = program.loops(call)
-        plain = loops and not list(conditions(program, call, loops[-1]))
-        if plain and re.search(r"best", given, re.IGNORECASE) and program.names.full(call.func) == "torch.save":
-            yield look_at(call)
+    given = " ".join(text(one) for one in call.args[1:])
+    loops = program.loops(call)
+    plain = loops and not list(conditions(program, call, loops[-1]))
+    return plain and re.search(r"best", given, re.IGNORECASE) and program.names.full(call.func) == "torch.save"
 
 
 @suspects_each("training of a copy", ast.Assign)

@@ -267,12 +267,10 @@ _FORCED = (
 )
 
 
-@suspects("gradient switched on at the loss")
-def _forced(program: Program) -> Iterator[Spot]:
+@suspects_each("gradient switched on at the loss", ast.Assign | ast.Expr)
+def _forced(program: Program, node: ast.Assign | ast.Expr) -> object:
     """Find `loss.requires_grad = True`, and a new tensor made of the loss."""
-    for node in program.nodes:
-        if isinstance(node, ast.Assign | ast.Expr) and any(re.match(form, text(node)) for form in _FORCED):
-            yield look_at(node)
+    return any(re.match(form, text(node)) for form in _FORCED)
 
 
 # --- clipping and scaling ---

@@ -223,20 +223,18 @@ def _first_group(program: Program) -> Iterator[Spot]:
             yield look_at(node)
 
 
-@suspects("written into a copy of the state")
-def _into_copy(program: Program) -> Iterator[Spot]:
+@suspects_each("written into a copy of the state", ast.Assign | ast.AugAssign)
+def _into_copy(program: Program, node: ast.Assign | ast.AugAssign) -> object:
     """Find `optimizer.state_dict()["param_groups"][0]["lr"] = rate`, and `model.state_dict()[name] = value`."""
-    for node in program.nodes:
-        bound = None
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if not isinstance(node, ast.Assign | ast.AugAssign) or not isinstance(target, ast.Subscript):
-            continue
-        if isinstance(target.value, ast.Name):
-            bound = program.bound(target.value)
-        loop = bound.statement if bound is not None and isinstance(bound.statement, ast.For) else None
-        groups = loop is not None and ".state_dict()['param_groups']" in text(loop.iter)
-        if groups or re.search(r"\.state_dict\(\)\[", text(target)):
-            yield look_at(node)
+    bound = None
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    if not isinstance(target, ast.Subscript):
+        return False
+    if isinstance(target.value, ast.Name):
+        bound = program.bound(target.value)
+    loop = bound.statement if bound is not None and isinstance(bound.statement, ast.For) else None
+    groups = loop is not None and ".state_dict()['param_groups']" in text(loop.iter)
+    return groups or re.search(r"\.state_dict\(\)\[", text(target))
 
 
 # --- the numbers of an optimizer ---

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, Class, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, given_to, optimizers, schedules
-from glassgrad.doctor.reading.suspects.nodes import has_call, is_within, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import calls_of, has_call, is_within, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 from glassgrad.doctor.reading.values import drops, layer
 
@@ -102,22 +102,19 @@ def _attribute(program: Program) -> Iterator[Spot]:
                 yield look_at(node, owner=text(target.value))
 
 
-@suspects("mode against the name of its function")
-def _against(program: Program) -> Iterator[Spot]:
+@suspects_each("mode against the name of its function", Function)
+def _against(program: Program, function: Function) -> Iterator[Spot]:
     """Find `train()` in a function that evaluates, and `eval()` in one that trains."""
-    for function in program.nodes:
-        if not isinstance(function, FUNCTIONS):
-            continue
-        judges = re.match(r"_?(eval|valid|test|predict|infer|score)", function.name)
-        trains = re.match(r"_?(train|fit)", function.name) and ".train()" not in source(program)
-        learns = has_call(function, "backward")
-        calls = [one for one in nodes_in(function, ast.Call) if isinstance(one.func, ast.Attribute)]
-        wakes = [one for one in calls if callee(one) == "train" and not given_to(one)]
-        rests = [one for one in calls if callee(one) == "eval"]
-        if judges and wakes and not rests and not learns:
-            yield look_at(wakes[0], function, name=function.name)
-        elif trains and learns and _alone(rests):
-            yield look_at(rests[0], function, name=function.name)
+    judges = re.match(r"_?(eval|valid|test|predict|infer|score)", function.name)
+    trains = re.match(r"_?(train|fit)", function.name) and ".train()" not in source(program)
+    learns = has_call(function, "backward")
+    calls = [one for one in nodes_in(function, ast.Call) if isinstance(one.func, ast.Attribute)]
+    wakes = [one for one in calls if callee(one) == "train" and not given_to(one)]
+    rests = [one for one in calls if callee(one) == "eval"]
+    if judges and wakes and not rests and not learns:
+        yield look_at(wakes[0], function, name=function.name)
+    elif trains and learns and _alone(rests):
+        yield look_at(rests[0], function, name=function.name)
 
 
 def _alone(rests: list[ast.Call]) -> bool:
@@ -192,12 +189,10 @@ def _misled(test: ast.expr, known: str, foreign: bool, freezes: bool) -> str:
     return ""
 
 
-@suspects("vectors that stay frozen")
-def _pretrained(program: Program) -> Iterator[Spot]:
-    for call in program.calls_of(".from_pretrained"):
-        of = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if of.rpartition(".")[2] in {"Embedding", "EmbeddingBag"} and not is_given(call, "freeze", 1):
-            yield look_at(call)
+@suspects_each("vectors that stay frozen", calls_of(".from_pretrained"))
+def _pretrained(program: Program, call: ast.Call) -> object:
+    of = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    return of.rpartition(".")[2] in {"Embedding", "EmbeddingBag"} and not is_given(call, "freeze", 1)
 
 
 @suspects_each("attribute that no forward pass reads", ast.Assign)
@@ -232,12 +227,10 @@ def _unknown(program: Program, model: ast.Name, name: str) -> bool:
 # --- checkpoints ---
 
 
-@suspects("weights loaded loosely")
-def _loose(program: Program) -> Iterator[Spot]:
+@suspects_each("weights loaded loosely", calls_of(".load_state_dict"))
+def _loose(program: Program, call: ast.Call) -> object:
     """Find `load_state_dict(..., strict=False)` whose result is thrown away."""
-    for call in program.calls_of(".load_state_dict"):
-        if constant(argument(call, "strict", 1)) is False and isinstance(program.parents.get(call), ast.Expr):
-            yield look_at(call)
+    return constant(argument(call, "strict", 1)) is False and isinstance(program.parents.get(call), ast.Expr)
 
 
 @suspects("training resumed in part")

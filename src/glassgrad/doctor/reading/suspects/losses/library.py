@@ -84,19 +84,18 @@ def _pools(program: Program, call: ast.Call) -> bool:
     return any(word in around.lower() for word in ("att", "pool", "align", "gate", "weight", "alpha", "routing"))
 
 
-@suspects("bounded before a loss of logits")
-def _bounded(program: Program) -> Iterator[Spot]:
+@suspects_each("bounded before a loss of logits", losses)
+def _bounded(program: Program, one: Loss) -> Iterator[Spot]:
     """Find tanh or softplus before cross entropy, and tanh or relu before the binary one with logits."""
     wrong = {
         "cross_entropy": {"tanh", "softplus", "logsigmoid"},
         "binary_cross_entropy_with_logits": {"tanh", "relu", "softplus"},
         "binary_cross_entropy": {"tanh", "relu", "softplus"},
     }
-    for one in losses(program):
-        found = end(program, one.input)
-        if found is not None and found.op in wrong.get(one.kind, ()):
-            for node in (found.node, one.call):
-                yield spot(node, one.call, text=shown(found.node), loss=one.kind)
+    found = end(program, one.input)
+    if found is not None and found.op in wrong.get(one.kind, ()):
+        for node in (found.node, one.call):
+            yield spot(node, one.call, text=shown(found.node), loss=one.kind)
 
 
 @suspects_each("classes by squared error", losses)

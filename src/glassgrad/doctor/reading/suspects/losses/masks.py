@@ -82,17 +82,15 @@ def _maybe_none(program: Program) -> Iterator[Spot]:
             yield look_at(node)
 
 
-@suspects("mean divided by the batch once more")
-def _divided(program: Program) -> Iterator[Spot]:
+@suspects_each("mean divided by the batch once more", ast.BinOp | ast.AugAssign)
+def _divided(program: Program, node: ast.BinOp | ast.AugAssign) -> object:
     """Find a loss of the library, or a mean, that the training divides by the batch."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Div):
-            continue
-        value = node.left if isinstance(node, ast.BinOp) else node.target
-        size = node.right if isinstance(node, ast.BinOp) else node.value
-        is_mean = reduced(program, held(program, value)) == "mean"
-        if is_mean and _BATCH.search(text(size)) and about_loss(program, node):
-            yield look_at(node)
+    if not isinstance(node.op, ast.Div):
+        return False
+    value = node.left if isinstance(node, ast.BinOp) else node.target
+    size = node.right if isinstance(node, ast.BinOp) else node.value
+    is_mean = reduced(program, held(program, value)) == "mean"
+    return is_mean and _BATCH.search(text(size)) and about_loss(program, node)
 
 
 @suspects("loss without the mask of its part")
@@ -194,20 +192,19 @@ _SCORES = re.compile(
 )
 
 
-@suspects("score added to a loss")
-def _score(program: Program) -> Iterator[Spot]:
+@suspects_each("score added to a loss", ast.Assign | ast.Return)
+def _score(program: Program, one: ast.Assign | ast.Return) -> Iterator[Spot]:
     """Find a term with a plus that calls a similarity, a likelihood or another score."""
-    for one in program.nodes:
-        if not isinstance(one, ast.Assign | ast.Return) or one.value is None:
-            continue
-        function = program.function(one)
-        name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(function, "name", "")
-        if not re.search(r"loss|(^|_)cost", name.lower()):
-            continue
-        for sign, term in terms_of(program, one.value):
-            callee = ident(term.func) if isinstance(term, ast.Call) else ""
-            if sign > 0 and _SCORES.search(callee) and not re.search(r"loss|neg|cross|dis|nll|1 -", callee.lower()):
-                yield spot(one, text=shown(term))
+    if one.value is None:
+        return
+    function = program.function(one)
+    name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(function, "name", "")
+    if not re.search(r"loss|(^|_)cost", name.lower()):
+        return
+    for sign, term in terms_of(program, one.value):
+        callee = ident(term.func) if isinstance(term, ast.Call) else ""
+        if sign > 0 and _SCORES.search(callee) and not re.search(r"loss|neg|cross|dis|nll|1 -", callee.lower()):
+            yield spot(one, text=shown(term))
 
 
 @suspects_each("levels of an ordinal label", ast.Compare)

@@ -151,22 +151,21 @@ def _tops(program: Program) -> Iterator[ast.expr]:
             yield value
 
 
-@suspects("cross entropy without its minus")
-def _no_minus(program: Program) -> Iterator[Spot]:
+@suspects_each("cross entropy without its minus", ast.Assign | ast.Return)
+def _no_minus(program: Program, one: ast.Assign | ast.Return) -> object:
     """Find a loss that is a sum or mean of targets times log-probabilities, or an entropy, with a plus."""
-    for one in program.nodes:
-        if not isinstance(one, ast.Assign | ast.Return) or one.value is None:
-            continue
-        found = list(terms_of(program, one.value))
-        name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
-        entropy = "entropy" in name.lower() and not re.search(r"neg|cross|loss", name.lower())
-        wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss|entropy)(_|$)", name.lower())
-        if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, held(program, one.value))):
-            continue
-        parts = factors_of(found[0][1])
-        logs = [part for part in parts if _is_log(program, part)]
-        if len(parts) == 2 and len(logs) == 1 and (entropy or any(is_target(program, part) for part in parts)):
-            yield spot(one, text=shown(one.value))
+    if one.value is None:
+        return False
+    found = list(terms_of(program, one.value))
+    name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
+    entropy = "entropy" in name.lower() and not re.search(r"neg|cross|loss", name.lower())
+    wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss|entropy)(_|$)", name.lower())
+    if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, held(program, one.value))):
+        return False
+    parts = factors_of(found[0][1])
+    logs = [part for part in parts if _is_log(program, part)]
+    odd = len(parts) == 2 and len(logs) == 1 and (entropy or any(is_target(program, part) for part in parts))
+    return odd and spot(one, text=shown(one.value))
 
 
 def _is_log(program: Program, node: ast.expr) -> bool:

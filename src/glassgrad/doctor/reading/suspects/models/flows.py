@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from glassgrad.doctor.reading.program import Class, Program, argument
 from glassgrad.doctor.reading.rule import Spot, spot
-from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects_each
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied
 from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import callee, text
@@ -41,19 +41,17 @@ def _mixture(program: Program, node: ast.BinOp) -> object:
     return weighs and any(re.search(r"log_?prob|log_?pdf|log_?lik|log_?n\b|log_?dens", one) for one in names)
 
 
-@suspects("log-determinant of a flow")
-def _log_det(program: Program) -> Iterator[Spot]:
+@suspects_each("log-determinant of a flow", ast.Assign | ast.AugAssign)
+def _log_det(program: Program, node: ast.Assign | ast.AugAssign) -> object:
     """Find the lines that compute a log-determinant: its sign, its axes, and whether it adds up over the layers."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign | ast.AugAssign) or program.function(node) is None:
-            continue
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        said = text(node.value)
-        if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
-            continue
-        lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in said
-        if lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", said) or _is_subtracted(node):
-            yield look_at(node)
+    if program.function(node) is None:
+        return False
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    said = text(node.value)
+    if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
+        return False
+    lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in said
+    return lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", said) or _is_subtracted(node)
 
 
 def _is_subtracted(node: ast.stmt) -> bool:

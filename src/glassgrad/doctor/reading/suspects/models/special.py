@@ -18,7 +18,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import functions, is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import layer, returns
 
@@ -243,42 +243,39 @@ def _derives(program: Program, call: ast.Call) -> bool:
     return all(isinstance(one, ast.Call) and program.names.full(one.func) == "torch.autograd.grad" for one in parts)
 
 
-@suspects("residual of an equation")
-def _equation(program: Program) -> Iterator[Spot]:
+@suspects_each("residual of an equation", ast.Assign | ast.Return)
+def _equation(program: Program, node: ast.Assign | ast.Return) -> object:
     """Find the sum of derivatives that is to be zero."""
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-        names = names_in(value) if isinstance(value, ast.BinOp) else set()
-        found = {name for name in names if (match := _DERIVATIVE.match(name)) and match["of"] in _FIELDS}
-        sums = any(is_binary(one, ast.Add | ast.Sub) for one in ast.walk(node))
-        second = any(len(name) > 3 and name[-1] == name[-2] for name in found)
-        if isinstance(node, ast.Assign | ast.Return) and sums and found and (second or len(found) > 1):
-            yield look_at(node)
+    value = node.value
+    names = names_in(value) if isinstance(value, ast.BinOp) else set()
+    found = {name for name in names if (match := _DERIVATIVE.match(name)) and match["of"] in _FIELDS}
+    sums = any(is_binary(one, ast.Add | ast.Sub) for one in ast.walk(node))
+    second = any(len(name) > 3 and name[-1] == name[-2] for name in found)
+    return sums and found and (second or len(found) > 1)
 
 
 # --- steps of an ODE ---
 
 
-@suspects("step of an integrator")
-def _integrator(program: Program) -> Iterator[Spot]:
+@suspects_each("step of an integrator", functions)
+def _integrator(program: Program, function: Function) -> Iterator[Spot]:
     """Find Runge-Kutta weights that are not 1, 2, 2, 1, and a step of a vector field without its size."""
-    for function in program.functions.values():
-        names = _read(function, stores=True)
-        sized = next((name for name in ("dt", "h", "step_size") if name in names), "")
-        used = bool(sized) and sized in _read(function, stores=False)
-        slopes = {"k1", "k2", "k3", "k4"} <= names
-        for node in nodes_in(function, ast.stmt) if sized or slopes else ():
-            value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-            said = text(node) if value is not None else ""
-            adds_up = slopes and _is_sum_of_slopes(said.split(" = ")[-1]) and not _is_fourth_order(said)
-            whole = (
-                slopes
-                and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", said)
-                and not re.search(r"/ 2|0\.5", said)
-            )
-            bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", said)
-            if adds_up or whole or bare:
-                yield look_at(node)
+    names = _read(function, stores=True)
+    sized = next((name for name in ("dt", "h", "step_size") if name in names), "")
+    used = bool(sized) and sized in _read(function, stores=False)
+    slopes = {"k1", "k2", "k3", "k4"} <= names
+    for node in nodes_in(function, ast.stmt) if sized or slopes else ():
+        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+        said = text(node) if value is not None else ""
+        adds_up = slopes and _is_sum_of_slopes(said.split(" = ")[-1]) and not _is_fourth_order(said)
+        whole = (
+            slopes
+            and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", said)
+            and not re.search(r"/ 2|0\.5", said)
+        )
+        bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", said)
+        if adds_up or whole or bare:
+            yield look_at(node)
 
 
 def _is_sum_of_slopes(text: str) -> bool:

@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, NORMALISING, applied, forward_nodes, forwards
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import has_weights, layer, library_name
 
@@ -147,33 +147,29 @@ def _fills(program: Program, node: ast.AST) -> bool:
 @suspects("class compared with what it never is")
 def _never_this(program: Program) -> Iterator[Spot]:
     """Find `m == nn.Linear`, `type(m) == "Linear"` and `classname.find("conv")`."""
-    for node in program.nodes:
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.Is | ast.In):
-            left, right = node.left, node.comparators[0]
-            is_class = re.match(r"torch\.nn\.[A-Z]\w+$", program.names.full(right))
-            typed = isinstance(left, ast.Call) and text(left.func) == "type"
-            named_so = isinstance(constant(right), str) and typed
-            plain_name = isinstance(left, ast.Name) and not re.search("cls|class|type|kind|layer_t", left.id)
-            if (is_class and plain_name) or named_so:
-                yield look_at(node)
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    for node in nodes(program, ast.Compare):
+        left, right = node.left, node.comparators[0]
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.Is | ast.In):
             continue
-        if node.func.attr in {"find", "startswith"}:
-            said = constant(node.args[0]) if node.args else None
-            small = isinstance(said, str) and said in {"conv", "linear", "batchnorm", "layernorm", "embedding"}
-            if small and re.search("class_?name|__name__", text(node.func.value)):
-                yield look_at(node)
+        is_class = re.match(r"torch\.nn\.[A-Z]\w+$", program.names.full(right))
+        typed = isinstance(left, ast.Call) and text(left.func) == "type"
+        plain_name = isinstance(left, ast.Name) and not re.search("cls|class|type|kind|layer_t", left.id)
+        if (is_class and plain_name) or (isinstance(constant(right), str) and typed):
+            yield look_at(node)
+    for call in [*program.calls_of(".find"), *program.calls_of(".startswith")]:
+        said = constant(call.args[0]) if call.args else None
+        small = isinstance(said, str) and said in {"conv", "linear", "batchnorm", "layernorm", "embedding"}
+        if small and re.search("class_?name|__name__", _on(call)):
+            yield look_at(call)
 
 
-@suspects("weights drawn again after loading")
-def _drawn_again(program: Program) -> Iterator[Spot]:
-    for call in program.calls_of(".apply"):
-        given = text(call.args[0]) if call.args else ""
-        target = _on(call)
-        loads = [one for one in program.calls_of(".load_state_dict") if _on(one) == target and one.lineno < call.lineno]
-        same = [one for one in loads if program.function(one) is program.function(call) and _both(program, one, call)]
-        if re.search("init|weight", given) and same:
-            yield look_at(call, same[0], loaded=shown(same[0]))
+@suspects_each("weights drawn again after loading", calls_of(".apply"))
+def _drawn_again(program: Program, call: ast.Call) -> object:
+    given = text(call.args[0]) if call.args else ""
+    target = _on(call)
+    loads = [one for one in program.calls_of(".load_state_dict") if _on(one) == target and one.lineno < call.lineno]
+    same = [one for one in loads if program.function(one) is program.function(call) and _both(program, one, call)]
+    return re.search("init|weight", given) and same and look_at(call, same[0], loaded=shown(same[0]))
 
 
 def _both(program: Program, first: ast.AST, second: ast.AST) -> bool:

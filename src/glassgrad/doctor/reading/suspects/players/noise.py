@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.program import Function, Program, argument, number
+from glassgrad.doctor.reading.program import Class, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import classes, is_binary, is_negative, named_values, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
 from glassgrad.doctor.reading.suspects.spelling import around, called, mentions_any, operand, text
 from glassgrad.doctor.reading.values import losses
@@ -177,17 +177,15 @@ def _guidance(program: Program, node: ast.BinOp) -> object:
     return free.search(left) and re.search(r"cond|_c$|text", right) and not free.search(right) and "loss" not in left
 
 
-@suspects("energies with exchanged signs")
-def _energies(program: Program) -> Iterator[Spot]:
+@suspects_rows("energies with exchanged signs", named_values)
+def _energies(program: Program, name: str, value: ast.expr, _: ast.stmt) -> object:
     """Find `energy(fake) - energy(real)` as a loss, and Langevin steps uphill."""
     energy = re.compile(r"energ|(^|_)(e|ebm)(_|$)", re.IGNORECASE)
-    for name, value, _ in named_values(program):
-        terms = signed(program, value)
-        sides = {_drawn(part): sign for sign, part in terms if energy.search(text(part))}
-        if "loss" not in name or sides.get("fake") != 1 or sides.get("real") != -1:
-            continue
-        if mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE)):
-            yield look_at(value)
+    terms = signed(program, value)
+    sides = {_drawn(part): sign for sign, part in terms if energy.search(text(part))}
+    if "loss" not in name or sides.get("fake") != 1 or sides.get("real") != -1:
+        return False
+    return mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE)) and look_at(value)
 
 
 def _drawn(node: ast.expr) -> str:
@@ -200,20 +198,19 @@ def _drawn(node: ast.expr) -> str:
 # --- flows ---
 
 
-@suspects("log-determinant of the other direction")
-def _other_direction(program: Program) -> Iterator[Spot]:
+@suspects_each("log-determinant of the other direction", classes)
+def _other_direction(program: Program, owner: Class) -> Iterator[Spot]:
     """Find two directions of an affine step that return one log-determinant, though one of them divides by the scale.
 
     A caller that subtracts one of the two knows of it.
     """
-    for owner in program.classes.values():
-        found = [it for one in owner.methods.values() if (it := _change_of_volume(program, one)) is not None]
-        shapes = {(way, sign) for way, sign, _, _ in found}
-        names = {name for _, _, name, _ in found}
-        if len(found) == 2 and len(names) == 1 and len(shapes) == 2 and len({sign for _, sign in shapes}) == 1:
-            for way, sign, _, node in found:
-                if way != sign and not _is_subtracted(program, node):
-                    yield look_at(node, what="multiplies by" if way > 0 else "divides by")
+    found = [it for one in owner.methods.values() if (it := _change_of_volume(program, one)) is not None]
+    shapes = {(way, sign) for way, sign, _, _ in found}
+    names = {name for _, _, name, _ in found}
+    if len(found) == 2 and len(names) == 1 and len(shapes) == 2 and len({sign for _, sign in shapes}) == 1:
+        for way, sign, _, node in found:
+            if way != sign and not _is_subtracted(program, node):
+                yield look_at(node, what="multiplies by" if way > 0 else "divides by")
 
 
 def _change_of_volume(program: Program, function: Function) -> tuple[int, int, str, ast.expr] | None:

@@ -243,19 +243,17 @@ def _made_good(program: Program, one: Loss) -> object:
     return one.kind == "kl_div" and cooled and not squared and "teacher" in inside and look_at(one.call)
 
 
-@suspects("teacher in training mode")
-def _teaching(program: Program) -> Iterator[Spot]:
+@suspects_each("teacher in training mode", ast.Call)
+def _teaching(program: Program, call: ast.Call) -> object:
     """Find a teacher that the training calls and that nothing puts into evaluation mode."""
     whole = around(program, program.tree)
-    for call in program.calls:
-        name = called(program, call)
-        if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
-            continue
-        calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
-        if calm or ".backward()" not in whole:
-            continue
-        if not re.search(rf"{name}\.parameters\(\)[^\n]*lr|ema|momentum", whole):
-            yield look_at(call)
+    name = called(program, call)
+    if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
+        return False
+    calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
+    if calm or ".backward()" not in whole:
+        return False
+    return not re.search(rf"{name}\.parameters\(\)[^\n]*lr|ema|momentum", whole)
 
 
 @suspects_each("temperature for some of the scores", ast.Call)

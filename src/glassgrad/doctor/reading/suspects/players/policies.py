@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.iterations import is_optimizer
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, named_values, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, factors, held, signed, word
 from glassgrad.doctor.reading.suspects.spelling import (
     around,
@@ -62,18 +62,16 @@ def _distribution(program: Program, call: ast.Call) -> Iterator[Spot]:
             yield look_at(call)
 
 
-@suspects("probability of an action just drawn")
-def _fresh(program: Program) -> Iterator[Spot]:
+@suspects_each("probability of an action just drawn", calls_of(".log_prob"))
+def _fresh(program: Program, call: ast.Call) -> object:
     """Find `dist.log_prob(dist.sample())` where the ratio to the old policy is computed."""
-    for call in program.calls_of(".log_prob"):
-        given = call.args[0] if call.args else None
-        value = held(program, given) if given is not None else None
-        loops = program.loops(call)
-        place = text(loops[0]) if loops else around(program, call)
-        updates = re.search(r"ratio|surr|old_", place) and "backward" in place and ".step(" in place
-        acts = re.search(r"env\w*\.step\(", place)
-        if value is not None and called(program, value) in {"sample", "rsample"} and updates and not acts:
-            yield look_at(call)
+    given = call.args[0] if call.args else None
+    value = held(program, given) if given is not None else None
+    loops = program.loops(call)
+    place = text(loops[0]) if loops else around(program, call)
+    updates = re.search(r"ratio|surr|old_", place) and "backward" in place and ".step(" in place
+    acts = re.search(r"env\w*\.step\(", place)
+    return value is not None and called(program, value) in {"sample", "rsample"} and updates and not acts
 
 
 @suspects_rows("ratio of two policies", named_values)
@@ -166,23 +164,19 @@ def _past(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> 
         yield look_at(statement, what="the sum falls by gamma times lambda in each step")
 
 
-@suspects("sign of the entropy")
-def _entropy(program: Program) -> Iterator[Spot]:
+@suspects_rows("sign of the entropy", named_values)
+def _entropy(program: Program, name: str, value: ast.expr, _: ast.stmt) -> object:
     """Find a value and `alpha * log_prob` with one sign: a target is q - alpha * log_prob, a loss its negative."""
     scale = re.compile(r"alpha|ent_?coe?f?|temp|entropy", re.IGNORECASE)
-    for name, value, _ in named_values(program):
-        terms = signed(program, value)
-        likely = [
-            one for one, part in terms for it in [factors(part)] if len(it) > 1 and _is_likely(program, it, scale)
-        ]
-        valued = [
-            one for one, part in terms if _Q.search(word(program, part)) or called(program, part) in {"min", "minimum"}
-        ]
-        lowered = bool(re.search(r"loss|objective", name))
-        if len(likely) != 1 or len(valued) != 1 or len(terms) > 3:
-            continue
-        if likely[0] == valued[0] or (lowered and valued[0] > 0 and "critic" not in name):
-            yield look_at(value)
+    terms = signed(program, value)
+    likely = [one for one, part in terms for it in [factors(part)] if len(it) > 1 and _is_likely(program, it, scale)]
+    valued = [
+        one for one, part in terms if _Q.search(word(program, part)) or called(program, part) in {"min", "minimum"}
+    ]
+    lowered = bool(re.search(r"loss|objective", name))
+    if len(likely) != 1 or len(valued) != 1 or len(terms) > 3:
+        return False
+    return (likely[0] == valued[0] or (lowered and valued[0] > 0 and "critic" not in name)) and look_at(value)
 
 
 def _is_likely(program: Program, parts: list[ast.expr], scale: re.Pattern[str]) -> bool:
@@ -277,41 +271,40 @@ def _replaced(program: Program, node: ast.BinOp) -> bool:
     return bool(re.search(r"discount\w*\(|for \w*,? ?\w* in zip\([^)]*(return|discount|R)", around(program, node)))
 
 
-@suspects("records of earlier episodes")
-def _records(program: Program) -> Iterator[Spot]:
+@suspects_each("records of earlier episodes", calls_of(".append"))
+def _records(program: Program, call: ast.Call) -> object:
     """Find lists of log-probabilities or rewards that grow in a loop with a backward pass and are never emptied."""
     whole = around(program, program.tree)
-    for call in program.calls_of(".append"):
-        receiver = operand(program, call)
-        name = text(receiver)
-        if not re.search(
-            r"^(\w+\.)*(saved_|episode_)?(log_probs?|logprobs?|saved_actions?|rewards|entropies|values)$", name
-        ):
-            continue
-        last = name.rpartition(".")[2]
-        emptied = (
-            rf"del [^\n]*\b{last}\b|\b{last}\.clear\(|\b{last}\[:\] =|\.(clear|reset|clean|empty|init)\w*\("
-            rf"|\b{last} = |\b{last}, .* = |\b{last}: "
-        )
-        emptied_at = [one.start() for one in re.finditer(emptied, whole)]
-        made = [
-            one
-            for one in program.nodes
-            if isinstance(one, ast.Assign | ast.AnnAssign)
-            and last
-            in [
-                word(program, it)
-                for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
-                for it in (target.elts if isinstance(target, ast.Tuple) else [target])
-            ]
+    receiver = operand(program, call)
+    name = text(receiver)
+    if not re.search(
+        r"^(\w+\.)*(saved_|episode_)?(log_probs?|logprobs?|saved_actions?|rewards|entropies|values)$", name
+    ):
+        return False
+    last = name.rpartition(".")[2]
+    emptied = (
+        rf"del [^\n]*\b{last}\b|\b{last}\.clear\(|\b{last}\[:\] =|\.(clear|reset|clean|empty|init)\w*\("
+        rf"|\b{last} = |\b{last}, .* = |\b{last}: "
+    )
+    emptied_at = [one.start() for one in re.finditer(emptied, whole)]
+    made = [
+        one
+        for one in program.nodes
+        if isinstance(one, ast.Assign | ast.AnnAssign)
+        and last
+        in [
+            word(program, it)
+            for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
+            for it in (target.elts if isinstance(target, ast.Tuple) else [target])
         ]
-        outside = (
-            len(made) == 1
-            and not program.loops(made[0])
-            and (program.function(made[0]) is None or getattr(program.function(made[0]), "name", "") == "__init__")
-        )
-        if outside and len(emptied_at) <= 1 and program.loops(call) and ".backward()" in whole:
-            yield look_at(call, name=name)
+    ]
+    outside = (
+        len(made) == 1
+        and not program.loops(made[0])
+        and (program.function(made[0]) is None or getattr(program.function(made[0]), "name", "") == "__init__")
+    )
+    odd = outside and len(emptied_at) <= 1 and program.loops(call) and ".backward()" in whole
+    return odd and look_at(call, name=name)
 
 
 @suspects_each("averaged before it is weighted", operations(ast.Mult))
@@ -324,17 +317,15 @@ def _averaged(program: Program, node: ast.BinOp) -> object:
     return means and gains
 
 
-@suspects("gradient lost in a number")
-def _numbers(program: Program) -> Iterator[Spot]:
+@suspects_each("gradient lost in a number", calls_of(".append"))
+def _numbers(program: Program, call: ast.Call) -> object:
     """Find `values.append(value.item())` where a loss needs the gradient of the values."""
-    for call in program.calls_of(".append"):
-        given = call.args[0] if call.args else None
-        cut = isinstance(given, ast.Call) and called(program, given) in {"item", "detach", "float", "numpy"}
-        receiver = word(program, operand(program, call))
-        mine = re.search(r"^(saved_)?(log_probs?|logprobs?|(state_)?values?|entrop\w+|critic_values)$", receiver)
-        own_pass = len(re.findall(r"\.log_prob\(", source(program))) == 1 and "ratio" not in source(program)
-        if cut and mine and own_pass and "backward" in source(program) and "evaluate" not in source(program):
-            yield look_at(call)
+    given = call.args[0] if call.args else None
+    cut = isinstance(given, ast.Call) and called(program, given) in {"item", "detach", "float", "numpy"}
+    receiver = word(program, operand(program, call))
+    mine = re.search(r"^(saved_)?(log_probs?|logprobs?|(state_)?values?|entrop\w+|critic_values)$", receiver)
+    own_pass = len(re.findall(r"\.log_prob\(", source(program))) == 1 and "ratio" not in source(program)
+    return cut and mine and own_pass and "backward" in source(program) and "evaluate" not in source(program)
 
 
 @suspects("gradients of one player kept")
@@ -359,22 +350,22 @@ _QUICK = 0.99
 """The largest factor per step that ends the exploration after a few episodes."""
 
 
-@suspects("exploration over after a few episodes")
-def _explored(program: Program) -> Iterator[Spot]:
+@suspects_each("exploration over after a few episodes", ast.Assign | ast.AugAssign)
+def _explored(program: Program, node: ast.Assign | ast.AugAssign) -> object:
     """Find `epsilon *= 0.98` in the loop over the steps of an episode."""
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        loops = program.loops(node)
-        explores = re.search("eps|explor", ident(target))
-        if not isinstance(node, ast.Assign | ast.AugAssign) or len(loops) < 2 or not explores:
-            continue
-        factor = _factor_of(program, node, text(target))
-        acts = [one for one in program.calls_of(".step") if one.args and loops[0] in program.loops(one)]
-        inside = set(ast.walk(loops[0]))
-        tests = [text(one.test) for one in program.outward(node) if isinstance(one, ast.If) and one in inside]
-        plain = all(re.search(r"eps|explor|len\(|mem|buffer|replay", one) for one in tests)
-        if factor is not None and 0 < factor <= _QUICK and acts and plain:
-            yield look_at(node, steps=f"{math.log(0.1) / math.log(factor):.0f}")
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    loops = program.loops(node)
+    explores = re.search("eps|explor", ident(target))
+    if len(loops) < 2 or not explores:
+        return False
+    factor = _factor_of(program, node, text(target))
+    acts = [one for one in program.calls_of(".step") if one.args and loops[0] in program.loops(one)]
+    inside = set(ast.walk(loops[0]))
+    tests = [text(one.test) for one in program.outward(node) if isinstance(one, ast.If) and one in inside]
+    plain = all(re.search(r"eps|explor|len\(|mem|buffer|replay", one) for one in tests)
+    if factor is None or not 0 < factor <= _QUICK or not acts or not plain:
+        return False
+    return look_at(node, steps=f"{math.log(0.1) / math.log(factor):.0f}")
 
 
 def _factor_of(program: Program, node: ast.Assign | ast.AugAssign, name: str) -> float | None:

@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, named_values, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, factors, held, word
 from glassgrad.doctor.reading.suspects.spelling import (
     around,
@@ -231,50 +231,42 @@ def _copied_in(program: Program, loop: ast.For, pairs: ast.Call) -> Iterator[Spo
 # --- acting ---
 
 
-@suspects("exploration turned round")
-def _exploration(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if not isinstance(node, ast.If | ast.IfExp) or not isinstance(node.test, ast.Compare):
-            continue
-        left, right = node.test.left, node.test.comparators[0]
-        drawn = re.compile(r"\b(random|rand|uniform|random_sample|item)\(")
-        below = isinstance(node.test.ops[0], ast.Lt | ast.LtE)
-        eps = right
-        if drawn.search(text(right)) and not drawn.search(text(left)):
-            below, eps = not below, left
-        elif not drawn.search(text(left)):
-            continue
-        body = node.body if isinstance(node, ast.IfExp) else ast.Module(node.body, [])
-        random = re.search(r"randint|randrange|choice|\.sample\(|random_action|integers\(", text(body))
-        greedy = re.search(r"argmax|\.max\(|greedy|best", text(body))
-        value = setting(program, eps)
-        named_so = any(map(_EPSILON.search, words_in(eps)))
-        kept = value is not None and 0.5 < value < 1
-        if named_so and not kept and ((random and not greedy and not below) or (greedy and not random and below)):
-            yield look_at(node.test, what="a random action" if random else "the best action")
+@suspects_each("exploration turned round", ast.If | ast.IfExp)
+def _exploration(program: Program, node: ast.If | ast.IfExp) -> object:
+    if not isinstance(node.test, ast.Compare):
+        return False
+    left, right = node.test.left, node.test.comparators[0]
+    drawn = re.compile(r"\b(random|rand|uniform|random_sample|item)\(")
+    below = isinstance(node.test.ops[0], ast.Lt | ast.LtE)
+    eps = right
+    if drawn.search(text(right)) and not drawn.search(text(left)):
+        below, eps = not below, left
+    elif not drawn.search(text(left)):
+        return False
+    body = node.body if isinstance(node, ast.IfExp) else ast.Module(node.body, [])
+    random = re.search(r"randint|randrange|choice|\.sample\(|random_action|integers\(", text(body))
+    greedy = re.search(r"argmax|\.max\(|greedy|best", text(body))
+    value = setting(program, eps)
+    named_so = any(map(_EPSILON.search, words_in(eps)))
+    kept = value is not None and 0.5 < value < 1
+    odd = named_so and not kept and ((random and not greedy and not below) or (greedy and not random and below))
+    return odd and look_at(node.test, what="a random action" if random else "the best action")
 
 
-@suspects("bound on the wrong side")
-def _bound(program: Program) -> Iterator[Spot]:
+@suspects_each("bound on the wrong side", calls_of("min", "max", ".minimum", ".maximum"))
+def _bound(program: Program, call: ast.Call) -> object:
     """Find `min(eps_min, eps * decay)`, and `max(1.0, step / total)` for a weight that grows to 1."""
     lowest = re.compile(r"eps\w*_?(min|end|final|low)|(min|end|final|low)\w*_?eps|min_lr|lr_min", re.IGNORECASE)
-    for call in [
-        *program.calls_of("min"),
-        *program.calls_of("max"),
-        *program.calls_of(".minimum"),
-        *program.calls_of(".maximum"),
-    ]:
-        name, parts = called(program, call), call.args
-        if len(parts) != 2:
-            continue
-        first, second = parts if number(parts[0]) is not None or lowest.search(text(parts[0])) else parts[::-1]
-        falls = re.search(r"decay|\*|-", text(second)) and not re.search(r"\+", text(second))
-        lowest_one = lowest.search(text(first)) and not lowest.search(text(second).replace(text(first), ""))
-        grows = is_binary(second, ast.Div) and number(first) == 1
-        target = next((one for one, value, _ in named_values(program) if value is call), "")
-        weight = re.search(r"beta|weight|anneal|alpha|kl|coef|lam|warm|ramp|frac|ratio|p$", target)
-        if (name.startswith("min") and falls and lowest_one) or (name.startswith("max") and grows and weight):
-            yield look_at(call)
+    name, parts = called(program, call), call.args
+    if len(parts) != 2:
+        return False
+    first, second = parts if number(parts[0]) is not None or lowest.search(text(parts[0])) else parts[::-1]
+    falls = re.search(r"decay|\*|-", text(second)) and not re.search(r"\+", text(second))
+    lowest_one = lowest.search(text(first)) and not lowest.search(text(second).replace(text(first), ""))
+    grows = is_binary(second, ast.Div) and number(first) == 1
+    target = next((one for one, value, _ in named_values(program) if value is call), "")
+    weight = re.search(r"beta|weight|anneal|alpha|kl|coef|lam|warm|ramp|frac|ratio|p$", target)
+    return (name.startswith("min") and falls and lowest_one) or (name.startswith("max") and grows and weight)
 
 
 @suspects_each("state moved on too early", ast.Assign)

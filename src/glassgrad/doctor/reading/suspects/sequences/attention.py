@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.polarity import polarity
 from glassgrad.doctor.reading.program import Class, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import TRANSFORMERS, extra, flag, inside, picks_of, says, turns
 from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, library_name, op
@@ -282,37 +282,32 @@ def _sizes(call: ast.Call) -> list[str]:
     return [text(one) for one in given]
 
 
-@suspects("heads split before the time")
-def _split(program: Program) -> Iterator[Spot]:
+@suspects_each("heads split before the time", calls_of(".view", ".reshape"))
+def _split(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `q.view(batch, heads, time, width)` of what lies in the order of batch, time, width."""
-    for call in [*program.calls_of(".view"), *program.calls_of(".reshape")]:
-        sizes = _sizes(call)
-        inner = text(call.func)
-        source = re.match(r"(self\.\w+\(|(q|k|v|x|qkv|quer\w+|keys?|values?|Q|K|V|h)\.)", inner)
-        if len(sizes) != 4 or not source or not _HEADS.match(sizes[1]):
-            continue
-        if not re.search(r"transpose|permute|repeat|expand|stack", inner):
-            owner = program.owner(call)
-            if owner is None or re.search(r"ttention|Attn|Head|Block|Transformer|softmax", text(owner.node)):
-                yield look_at(call)
-
-
-@suspects("heads joined without a transpose")
-def _joined(program: Program) -> Iterator[Spot]:
-    """Find `(weights @ v).reshape(b, t, c)` where the heads still stand before the time."""
-    for call in [*program.calls_of(".view"), *program.calls_of(".reshape"), *program.calls_of(".flatten")]:
-        function = program.function(call)
-        if function is None or not isinstance(call.func, ast.Attribute) or called(program, call) == "flatten":
-            continue
-        said = text(function)
-        four = re.search(
-            r"(view|reshape)\([^()]*,[^()]*,[^()]*,[^()]*\)|(transpose\(1, 2\)|permute\(0, 2, 1, 3\))", said
-        )
-        made = history(program, call.func.value)
-        product = isinstance(made[-1], ast.BinOp | ast.Call) and _VALUES.match(text(made[-1]))
-        back = any(re.search(r"transpose\(1, 2\)|permute\(0, 2, 1|swapaxes|rearrange", text(one)) for one in made)
-        if four and len(_sizes(call)) == 3 and product and not back:
+    sizes = _sizes(call)
+    inner = text(call.func)
+    source = re.match(r"(self\.\w+\(|(q|k|v|x|qkv|quer\w+|keys?|values?|Q|K|V|h)\.)", inner)
+    if len(sizes) != 4 or not source or not _HEADS.match(sizes[1]):
+        return
+    if not re.search(r"transpose|permute|repeat|expand|stack", inner):
+        owner = program.owner(call)
+        if owner is None or re.search(r"ttention|Attn|Head|Block|Transformer|softmax", text(owner.node)):
             yield look_at(call)
+
+
+@suspects_each("heads joined without a transpose", calls_of(".view", ".reshape", ".flatten"))
+def _joined(program: Program, call: ast.Call) -> object:
+    """Find `(weights @ v).reshape(b, t, c)` where the heads still stand before the time."""
+    function = program.function(call)
+    if function is None or not isinstance(call.func, ast.Attribute) or called(program, call) == "flatten":
+        return False
+    said = text(function)
+    four = re.search(r"(view|reshape)\([^()]*,[^()]*,[^()]*,[^()]*\)|(transpose\(1, 2\)|permute\(0, 2, 1, 3\))", said)
+    made = history(program, call.func.value)
+    product = isinstance(made[-1], ast.BinOp | ast.Call) and _VALUES.match(text(made[-1]))
+    back = any(re.search(r"transpose\(1, 2\)|permute\(0, 2, 1|swapaxes|rearrange", text(one)) for one in made)
+    return four and len(_sizes(call)) == 3 and product and not back
 
 
 @suspects_each("same layer for two of query, key and value", Program.modules)

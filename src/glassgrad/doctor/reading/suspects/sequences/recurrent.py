@@ -7,10 +7,20 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import (
+    FUNCTIONS,
+    LOOPS,
+    Function,
+    Loop,
+    Program,
+    argument,
+    constant,
+    is_given,
+    number,
+)
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import nodes_in
+from glassgrad.doctor.reading.suspects.nodes import functions, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import (
     CELLS,
     Run,
@@ -407,24 +417,23 @@ def _sees_next(program: Program) -> Iterator[Spot]:
 # --- cells and decoders written by hand ---
 
 
-@suspects("gate with the other activation")
-def _gates(program: Program) -> Iterator[Spot]:
+@suspects_each("gate with the other activation", functions)
+def _gates(program: Program, function: Function) -> Iterator[Spot]:
     """Find a candidate by sigmoid, or a gate by tanh, in a cell of one's own."""
-    for function in program.functions.values():
-        gates: dict[str, tuple[str, ast.Assign]] = {}
-        for node in inside(program, function, ast.Assign):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                pairs = [(node.targets[0], node.value)]
-                name = op(program, pairs[0][1])[0]
-                if name in {"sigmoid", "tanh"}:
-                    gates[text(pairs[0][0])] = name, node
-        if sum(name == "sigmoid" for name, _ in gates.values()) < 2:
-            continue
-        for said, (name, node) in gates.items():
-            candidate = re.match(r"(g|g_?t|cand\w*|\w*tilde\w*|n|n_?t|new\w*|h_?hat|c_?hat|h_new|c_new)$", said)
-            gate = re.match(r"(i|f|o|z|r|u)(_?t|_?gate|_g)?$|(in|input|forget|output|reset|update)(_?gate)?$", said)
-            if (candidate and name == "sigmoid") or (gate and name == "tanh"):
-                yield look_at(node)
+    gates: dict[str, tuple[str, ast.Assign]] = {}
+    for node in inside(program, function, ast.Assign):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            pairs = [(node.targets[0], node.value)]
+            name = op(program, pairs[0][1])[0]
+            if name in {"sigmoid", "tanh"}:
+                gates[text(pairs[0][0])] = name, node
+    if sum(name == "sigmoid" for name, _ in gates.values()) < 2:
+        return
+    for said, (name, node) in gates.items():
+        candidate = re.match(r"(g|g_?t|cand\w*|\w*tilde\w*|n|n_?t|new\w*|h_?hat|c_?hat|h_new|c_new)$", said)
+        gate = re.match(r"(i|f|o|z|r|u)(_?t|_?gate|_g)?$|(in|input|forget|output|reset|update)(_?gate)?$", said)
+        if (candidate and name == "sigmoid") or (gate and name == "tanh"):
+            yield look_at(node)
 
 
 @suspects_each("decoder without the state of its encoder", ast.Call)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.program import Class, Program, argument, is_given, number
+from glassgrad.doctor.reading.program import Class, Function, Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import calls_of, functions, is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import firsts, inside, parts_of, says
 from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer
@@ -159,22 +159,17 @@ def _divided(program: Program, node: ast.BinOp) -> object:
     return held is not None and held.name == "Embedding" and re.search(r"sqrt|\*\* 0\.5", text(node.right))
 
 
-@suspects("rotation of halves")
-def _halves(program: Program) -> Iterator[Spot]:
+@suspects_each("rotation of halves", functions)
+def _halves(program: Program, function: Function) -> Iterator[Spot]:
     """Find `cat((x2, -x1))` or `cat((x2, x1))` in a rotation of positions."""
-    for function in program.functions.values():
-        for call in inside(program, function, ast.Call) if re.search(r"rotat|rope", function.name) else ():
-            if (
-                not isinstance(call, ast.Call)
-                or called(program, call) not in {"cat", "concat", "stack"}
-                or not call.args
-            ):
-                continue
-            pair = call.args[0].elts if isinstance(call.args[0], ast.Tuple | ast.List) else []
-            if len(pair) != 2 or not all(re.fullmatch(r"-?\w+(\[.*\])?", text(one)) for one in pair):
-                continue
-            if "half" in function.name and not isinstance(pair[0], ast.UnaryOp):
-                yield look_at(call)
+    for call in inside(program, function, ast.Call) if re.search(r"rotat|rope", function.name) else ():
+        if not isinstance(call, ast.Call) or called(program, call) not in {"cat", "concat", "stack"} or not call.args:
+            continue
+        pair = call.args[0].elts if isinstance(call.args[0], ast.Tuple | ast.List) else []
+        if len(pair) != 2 or not all(re.fullmatch(r"-?\w+(\[.*\])?", text(one)) for one in pair):
+            continue
+        if "half" in function.name and not isinstance(pair[0], ast.UnaryOp):
+            yield look_at(call)
 
 
 # --- decoding ---
@@ -333,36 +328,28 @@ def _unknown(program: Program) -> Iterator[Spot]:
             yield look_at(call)
 
 
-@suspects("pretrained vectors stay as they are")
-def _pretrained(program: Program) -> Iterator[Spot]:
+@suspects_each("pretrained vectors stay as they are", calls_of(".from_pretrained"))
+def _pretrained(program: Program, call: ast.Call) -> object:
     """Find `nn.Embedding.from_pretrained(vectors)` without freeze=False."""
-    for call in program.calls_of(".from_pretrained"):
-        table = isinstance(call.func, ast.Attribute) and text(call.func.value).endswith("Embedding")
-        if table and not is_given(call, "freeze", 1) and "requires_grad = True" not in text(program.tree):
-            yield look_at(call)
+    table = isinstance(call.func, ast.Attribute) and text(call.func.value).endswith("Embedding")
+    return table and not is_given(call, "freeze", 1) and "requires_grad = True" not in text(program.tree)
 
 
-@suspects("tokens as numbers")
-def _numbers(program: Program) -> Iterator[Spot]:
+@suspects_each("tokens as numbers", calls_of(".float"))
+def _numbers(program: Program, call: ast.Call) -> object:
     """Find `tokens.float()` that goes into the model."""
-    for call in program.calls_of(".float"):
-        said = text(call.func)
-        tokens = re.match(r"(self\.)?(tokens?|token_ids|input_ids|word_ids|char_ids|words|chars|ids|src)\b", said)
-        outer = program.parents.get(call)
-        counted = isinstance(outer, ast.Compare | ast.BinOp | ast.Attribute) or re.search(
-            r"==|!=|mask|one_hot|emb", said
-        )
-        if tokens and not counted:
-            yield look_at(call)
+    said = text(call.func)
+    tokens = re.match(r"(self\.)?(tokens?|token_ids|input_ids|word_ids|char_ids|words|chars|ids|src)\b", said)
+    outer = program.parents.get(call)
+    counted = isinstance(outer, ast.Compare | ast.BinOp | ast.Attribute) or re.search(r"==|!=|mask|one_hot|emb", said)
+    return tokens and not counted
 
 
-@suspects("hash of a word as its index")
-def _hashed(program: Program) -> Iterator[Spot]:
+@suspects_each("hash of a word as its index", calls_of("hash"))
+def _hashed(program: Program, call: ast.Call) -> object:
     """Find `hash(word) % size`."""
-    for call in program.calls_of("hash"):
-        outer = program.parents.get(call)
-        if is_binary(outer, ast.Mod):
-            yield spot(call, text=shown(outer))
+    outer = program.parents.get(call)
+    return is_binary(outer, ast.Mod) and spot(call, text=shown(outer))
 
 
 @suspects_each("tokens forced into the table", ast.Call)

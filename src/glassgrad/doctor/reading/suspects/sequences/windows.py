@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import DEEPEST, Class, Program, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import is_binary
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary
 from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
 from glassgrad.doctor.reading.suspects.spelling import called, operand, text
 from glassgrad.doctor.reading.values import layer, losses
@@ -132,22 +132,20 @@ def _split(program: Program) -> Iterator[Spot]:
                 yield look_at(call)
 
 
-@suspects("shifted against the time")
-def _frames(program: Program) -> Iterator[Spot]:
+@suspects_each("shifted against the time", calls_of(".shift"))
+def _frames(program: Program, call: ast.Call) -> object:
     """Find `frame["target"] = x.shift(1)` and `frame["lag"] = x.shift(-1)` of pandas."""
-    for call in program.calls_of(".shift"):
-        by = (
-            number(call.args[0])
-            if call.args
-            else next((number(one.value) for one in call.keywords if one.arg == "periods"), 1.0)
-        )
-        statement = program.statement(call)
-        name = text(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
-        ahead = re.search(r"target|label|next|future|\by\b|'y'", name)
-        behind = re.search(r"lag|prev|past|last|before", name)
-        plain = text(statement).count("shift(") == 1 and not re.search(r" [-/<>] |pct_change|diff", text(statement))
-        if plain and by is not None and ((ahead and by > 0) or (behind and not ahead and by < 0)):
-            yield look_at(statement)
+    by = (
+        number(call.args[0])
+        if call.args
+        else next((number(one.value) for one in call.keywords if one.arg == "periods"), 1.0)
+    )
+    statement = program.statement(call)
+    name = text(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
+    ahead = re.search(r"target|label|next|future|\by\b|'y'", name)
+    behind = re.search(r"lag|prev|past|last|before", name)
+    plain = text(statement).count("shift(") == 1 and not re.search(r" [-/<>] |pct_change|diff", text(statement))
+    return plain and by is not None and ((ahead and by > 0) or (behind and not ahead and by < 0)) and look_at(statement)
 
 
 @suspects_each("causal convolution that sees ahead", Program.modules)

@@ -90,9 +90,8 @@ def _shapes(program: Program) -> Iterator[Spot]:
             continue
         sides = [text(one) for one in (node.left, node.comparators[0])]
         whole = " ".join([*sides, *(text(one.node) for side in (node.left,) for one in flow(program).ends(side))])
-        label = (
-            LABELS.search(ident(node.comparators[0])) and not _FLAT.search(sides[1]) and not _COLUMN.search(sides[1])
-        )
+        shaped = _FLAT.search(sides[1]) or _COLUMN.search(sides[1])
+        label = LABELS.search(ident(node.comparators[0])) and not shaped
         turned = re.search(r"\.t\(\)|\.T\b|transpose|permute", whole)
         best = not turned and re.search(r"argmax|max\(", whole)
         raw = not best and not _FLAT.search(whole) and re.search(r"> ?0|round|>= ?0", whole)
@@ -144,13 +143,8 @@ def _signs(text: str) -> tuple[bool, bool] | None:
     parts = re.split(r" & | \* |, ", text)
     found: dict[str, bool] = {}
     for part in parts:
-        who = (
-            "pred"
-            if _PREDICTED.search(part.strip("()~ =01."))
-            else "label"
-            if re.search(r"\b(y|label|target|true|gt|truth)", part)
-            else ""
-        )
+        who = "label" if re.search(r"\b(y|label|target|true|gt|truth)", part) else ""
+        who = "pred" if _PREDICTED.search(part.strip("()~ =01.")) else who
         if who:
             found[who] = not re.search(r"~|1 - |== 0|!= 1|not |false", part)
     return (found["pred"], found["label"]) if len(found) == 2 else None
@@ -170,18 +164,11 @@ def _overlap(program: Program, name: str, value: ast.expr) -> Iterator[Spot]:
         return
     above, below = text(fraction.left), text(fraction.right)
     made = [text(one.node) for one in flow(program).ends(fraction.right)]
-    sums = all(
-        "+" in one and not re.search(r" - |\||maximum|logical_or|clamp|> 0", one)
-        for one in [*made, below]
-        if "+" in one
-    )
-    added = sums and any("+" in one for one in [*made, below])
+    parts = [one for one in [*made, below] if "+" in one]
+    added = parts and not any(re.search(r" - |\||maximum|logical_or|clamp|> 0", one) for one in parts)
     halves = re.search(r"dice|(^|_)f1", name) and not re.search(r"\b2|\b0?\.5|/ 2", f"{above} {below} {made}")
-    union = (
-        re.search(r"iou|jaccard", name)
-        and not re.search(r"\b2(\.0)? \*", above)
-        and not re.search(r"fp|fn|false", below)
-    )
+    whole = re.search(r"\b2(\.0)? \*", above) or re.search(r"fp|fn|false", below)
+    union = re.search(r"iou|jaccard", name) and not whole
     twice = re.search(r"iou|jaccard", name) and re.match(r"\(?2(\.0)? \*", above)
     if (halves and added) or (union and added) or twice:
         yield spot(fraction, text=f"{name}: {shown(fraction)}")
@@ -233,9 +220,8 @@ def _roots(program: Program, node: ast.expr | ast.stmt) -> object:
 def _variance(program: Program, name: str, value: ast.expr) -> object:
     """Find `r2 = 1 - total / residual`, and a total sum of squares about the predictions."""
     said = text(value)
-    turned = re.search(r"(^|_)r2|r_?squared", name) and re.search(
-        r"tot\w* / \w*res|var\(.*\) / .*mse|^\w*res\w* / \w*tot", said
-    )
+    turned = re.search(r"tot\w* / \w*res|var\(.*\) / .*mse|^\w*res\w* / \w*tot", said)
+    turned = turned and re.search(r"(^|_)r2|r_?squared", name)
     mean = re.search(r"(\w+) - (\w+)\.mean\(", said)
     about = re.search(r"tot|sst", name) and mean is not None and mean[1] != mean[2]
     return (turned or about) and spot(value, text=f"{name}: {shown(value)}")
@@ -248,12 +234,9 @@ def _perplexity(program: Program) -> Iterator[Spot]:
     for name, value in _named_values(program):
         if not re.search(r"ppl|perplex", name):
             continue
-        inner = (
-            ident(bare(value.args[0]))
-            if isinstance(value, ast.Call) and value.args and called(program, value) == "exp"
-            else ""
-        )
-        direct = isinstance(value, ast.Call) and value.args and not isinstance(value.args[0], ast.BinOp)
+        given = value.args[0] if isinstance(value, ast.Call) and value.args else None
+        inner = ident(bare(given)) if given is not None and called(program, value) == "exp" else ""
+        direct = given is not None and not isinstance(given, ast.BinOp)
         base = is_binary(value, ast.Pow) and number(value.left) == 2
         if (inner in sums and direct) or base or re.search(r"exp2\(|2\.0 \*\*", text(value)):
             yield spot(value, text=f"{name} = {shown(value)}")

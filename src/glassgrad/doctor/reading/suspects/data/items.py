@@ -44,14 +44,10 @@ def _items(program: Program) -> Iterator[tuple[Class, Function, str]]:
 @suspects_rows("item reads two indices", _items)
 def _two_indices(program: Program, _: Class, method: Function, index: str) -> Iterator[Spot]:
     """Find `self.x[i]` beside `self.y[i // 2]` in `__getitem__`."""
-    found = [
-        one
-        for one in nodes_in(method, ast.Subscript)
-        if text(one.value).startswith("self.")
-        and isinstance(one.ctx, ast.Load)
-        and not re.search(r"order|ind(ex|ices)|perm|rows|\bids?\b|keys|start|offset|map|len", ident(one))
-        and not isinstance(one.slice, ast.Slice)
-    ]
+    elsewhere = r"order|ind(ex|ices)|perm|rows|\bids?\b|keys|start|offset|map|len"
+    found = [one for one in nodes_in(method, ast.Subscript) if text(one.value).startswith("self.")]
+    found = [one for one in found if isinstance(one.ctx, ast.Load) and not isinstance(one.slice, ast.Slice)]
+    found = [one for one in found if not re.search(elsewhere, ident(one))]
     plain = [one for one in found if text(one.slice) == index]
     other = [one for one in found if text(one.slice) != index and "self." not in text(one.slice)]
     other = [one for one in other if index in words_in(one.slice) or LABELS.search(ident(one))]
@@ -112,11 +108,8 @@ def _changed(program: Program) -> Iterator[Spot]:
                 yield from (look_at(one, stored=shown(value)) for one in places)
     for target, value, node in assigned(program.tree):
         loops = program.loops(node)
-        sliced = (
-            isinstance(value, ast.Subscript)
-            and isinstance(value.slice, ast.Slice)
-            and isinstance(value.value, ast.Name)
-        )
+        rows = value.slice if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) else None
+        sliced = isinstance(rows, ast.Slice)
         if loops and sliced and isinstance(target, ast.Name) and trains(program, loops[0]):
             yield from (look_at(one, stored=shown(value)) for one in _edits(loops[0], target.id))
 
@@ -173,11 +166,8 @@ def _same_object(program: Program) -> Iterator[Spot]:
         around = program.function(call) or program.tree
         sets = list(_sets(around, given.id))
         before = sets and all(one.lineno < loops[0].lineno for one in sets)
-        made = before and (
-            isinstance(sets[-1].value, ast.List | ast.Dict)
-            or called(program, sets[-1].value)
-            in {"zeros", "ones", "empty", "full", "arange", "zeros_like", "list", "dict"}
-        )
+        fresh = {"zeros", "ones", "empty", "full", "arange", "zeros_like", "list", "dict"}
+        made = before and (isinstance(sets[-1].value, ast.List | ast.Dict) or called(program, sets[-1].value) in fresh)
         grows = any(text(one.func) == f"{given.id}.append" for one in nodes_in(loops[0], ast.Call))
         if made and (grows or any(_edits(loops[0], given.id))):
             yield look_at(call, sets[-1], name=given.id)
@@ -197,12 +187,10 @@ def _lost(program: Program) -> Iterator[Spot]:
         if call is None or any(one.arg in {"inplace", "out"} for one in call.keywords):
             continue
         name, full = called(program, call), program.names.full(call.func)
-        library = full.startswith(("numpy.", "torch.", "cv2.")) or (
-            full == "" and isinstance(call.func, ast.Name) and name == "sorted"
-        )
-        method = (
-            not full and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name | ast.Subscript)
-        )
+        plain = not full and isinstance(call.func, ast.Name) and name == "sorted"
+        library = plain or full.startswith(("numpy.", "torch.", "cv2."))
+        owner = call.func.value if isinstance(call.func, ast.Attribute) and not full else None
+        method = isinstance(owner, ast.Name | ast.Subscript)
         lists = name in {"append", "sort", "normalize"} and method
         inside = program.function(node) is not None or program.loops(node)
         if not (library or method) or name not in _LOST | {"sorted"}:
@@ -286,11 +274,8 @@ def _makes_both(program: Program, function: Function) -> bool:
 def _moved(program: Program) -> Iterator[Spot]:
     """Find `label - 1` and `label + 1` in a data set or in a loss."""
     inside = {id(node) for _, method, _ in _items(program) for node in ast.walk(method)}
-    coded = [
-        one
-        for one in program.nodes
-        if called(program, one) == "one_hot" or (isinstance(one, ast.Subscript) and called(program, one.value) == "eye")
-    ]
+    coded: list[ast.expr] = [one for one in program.calls if called(program, one) == "one_hot"]
+    coded += [one for one in nodes(program, ast.Subscript) if called(program, one.value) == "eye"]
     inside |= {id(node) for one in coded for node in ast.walk(one)}
     inside |= {id(node) for one in losses(program) if one.target is not None for node in ast.walk(one.target)}
     for node in nodes(program, ast.BinOp):
@@ -304,9 +289,8 @@ def _coded(program: Program) -> Iterator[Spot]:
     if _MADE_NEGATIVE.search(source(program)):
         return
     for call in program.calls:
-        if (called(program, call) in _ONES and call.args) or (
-            called(program, call) in _ONES and called(program, call)[0].isupper()
-        ):
+        name = called(program, call)
+        if name in _ONES and (call.args or name[0].isupper()):
             yield look_at(call)
 
 
@@ -406,9 +390,8 @@ def _in_training(program: Program, node: ast.AST) -> bool:
 def _padding(program: Program) -> Iterator[Spot]:
     """Find `{word: i for i, word in enumerate(words)}` in a script that pads with 0."""
     said = source(program)
-    if not re.search(
-        r"pad_sequence\((?!.*padding_value=[^0])|padding_idx=0|ignore_index=0|!= 0\)|PAD = 0", said
-    ) or re.search(r"""['"][<\[]?pad""", said, re.IGNORECASE):
+    pads = r"pad_sequence\((?!.*padding_value=[^0])|padding_idx=0|ignore_index=0|!= 0\)|PAD = 0"
+    if not re.search(pads, said) or re.search(r"""['"][<\[]?pad""", said, re.IGNORECASE):
         return
     for node in program.nodes:
         empty = isinstance(node, ast.Assign) and _is_next_number(node) and isinstance(node.targets[0], ast.Subscript)
@@ -416,12 +399,8 @@ def _padding(program: Program) -> Iterator[Spot]:
             yield look_at(node)
         if isinstance(node, ast.DictComp) and isinstance(node.value, ast.Name):
             given = node.generators[0].iter
-            begins = (
-                isinstance(given, ast.Call)
-                and called(program, given) == "enumerate"
-                and len(given.args) == 1
-                and not given.keywords
-            )
+            count = len(given.args) if isinstance(given, ast.Call) and not given.keywords else 0
+            begins = count == 1 and called(program, given) == "enumerate"
             if begins and not re.search(r"\[.*\] \+|pad", text(given), re.IGNORECASE):
                 yield look_at(node)
 

@@ -56,9 +56,8 @@ def _fixed(program: Program) -> Iterator[Spot]:
         return
     for loop in training_loops(program):
         begins = names_in(loop.target) if isinstance(loop, ast.For) else ()
-        slices = [
-            one for one in nodes_in(loop, ast.Slice) if one.lower is not None and words_in(one.lower) & set(begins)
-        ]
+        lowest = [one.lower for one in nodes_in(loop, ast.Slice) if one.lower is not None]
+        slices = [one for one in lowest if words_in(one) & set(begins)]
         if slices:
             yield spot(loop, text=shown(loop.iter) if isinstance(loop, ast.For) else "")
     for call, name in loaders(program):
@@ -121,11 +120,8 @@ def _same_rows(program: Program, loop: Loop) -> Iterator[Spot]:
             continue
         first = rows.lower is None or number(rows.lower) == 0
         shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
-        drawn = (
-            not ident(part)
-            or re.search(r"perm|order|idx|indices", ident(part))
-            or any(ident(target) == ident(part) for target, _, _ in assigned(loop))
-        )
+        again = any(ident(target) == ident(part) for target, _, _ in assigned(loop))
+        drawn = again or not ident(part) or re.search(r"perm|order|idx|indices", ident(part))
         if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
             yield look_at(part)
 
@@ -174,11 +170,8 @@ def _overlap(program: Program) -> Iterator[Spot]:
 @suspects("both parts drawn on their own")
 def _drawn_twice(program: Program) -> Iterator[Spot]:
     """Find `train = choice(n, 800)` beside `test = choice(n, 200)`."""
-    drawn = [
-        (one, targets_of(program, one))
-        for one in program.calls
-        if called(program, one) in {"choice", "sample", "randperm", "permutation", "randint", "integers"} and one.args
-    ]
+    draws = {"choice", "sample", "randperm", "permutation", "randint", "integers"}
+    drawn = [(one, targets_of(program, one)) for one in program.calls if called(program, one) in draws and one.args]
     for call, name in drawn:
         others = [one for one, target in drawn if TRAIN.search(target) and not HELD_OUT.search(target)]
         same = [one for one in others if text(one.args[0]) == text(call.args[0]) and one.lineno < call.lineno]
@@ -191,13 +184,10 @@ def _cut(program: Program) -> Iterator[Spot]:
     """Find `train, test = data[:k], data[k:]` in a script that draws no order."""
     cuts = _cuts(program)
     held = [one for one in cuts if HELD_OUT.search(one[1])]
-    series = any(
-        re.search(r"series|window|horizon|forecast|look_?back|seq_len|corpus|text", one)
-        for one in words_in(program.tree)
-    )
-    subsets = [
-        one for one in program.calls_of("Subset") if "range(" in text(one) and TRAIN.search(targets_of(program, one))
-    ]
+    timed = r"series|window|horizon|forecast|look_?back|seq_len|corpus|text"
+    series = any(re.search(timed, one) for one in words_in(program.tree))
+    subsets = [one for one in program.calls_of("Subset") if "range(" in text(one)]
+    subsets = [one for one in subsets if TRAIN.search(targets_of(program, one))]
     if not shuffles_first(program) and not series:
         yield from (look_at(one) for one in subsets)
     if held and len(cuts) > len(held) and not shuffles_first(program) and not series:
@@ -215,11 +205,8 @@ def _related(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = called(program, call)
         split = name in {"random_split", "train_test_split"}
-        if (
-            name in {"randperm", "permutation", "shuffle"}
-            and not program.loops(call)
-            and not trains(program, program.statement(call))
-        ):
+        orders = name in {"randperm", "permutation", "shuffle"} and not program.loops(call)
+        if orders and not trains(program, program.statement(call)):
             around = program.function(call) or program.tree
             held = any(HELD_OUT.search(one) for one in words_in(around))
             split = held and not any(_GROUPS.search(text(one)) for one in call.args)
@@ -261,10 +248,8 @@ def _shared(program: Program) -> Iterator[Spot]:
 def _augments(program: Program, given: ast.keyword) -> bool:
     """Tell whether an argument switches an augmentation on: `augment=True`, `transform=train_transform`."""
     on = constant(given.value) is True and _CHANGES.search(given.arg or "")
-    transform = "transform" in (given.arg or "") and re.search(
-        r"train|aug|random|flip|crop", text(given.value), re.IGNORECASE
-    )
-    return bool(on or transform)
+    changes = re.search(r"train|aug|random|flip|crop", text(given.value), re.IGNORECASE)
+    return bool(on or (changes and "transform" in (given.arg or "")))
 
 
 @suspects_each("held-out data made like training data", ast.Call)
@@ -286,9 +271,8 @@ def _one_set(program: Program) -> Iterator[Spot]:
         data = text(given) if (given := argument(call, "dataset", 0)) is not None else ""
         split = [one for one in program.calls if called(program, one) in {"random_split", "Subset"} and one.args]
         whole = [one for one in split if text(one.args[0]) == data]
-        same = whole or [
-            it for it, _ in made if it is not call and data and text(it.args[0] if it.args else it) == data
-        ]
+        others = [it for it, _ in made if it is not call and data]
+        same = whole or [it for it in others if text(it.args[0] if it.args else it) == data]
         if not HELD_OUT.search(name) or HELD_OUT.search(data):
             continue
         if not TRAIN.search(name) and same and not _is_ordered(call):
@@ -382,9 +366,8 @@ def _class_weights(program: Program, call: ast.Call) -> Iterator[Spot]:
         yield look_at(call, what="one weight for each class, where it takes one for each example")
     elif counts and not re.search(r"1(\.0)? /|reciprocal|weight|\*\* -", _source(program, drawn)):
         both: tuple[ast.expr | ast.stmt, ...] = (call, program.statement(made))
-        yield from (
-            spot(one, text=shown(call), what="the counts: it draws frequent classes more often") for one in both
-        )
+        what = "the counts: it draws frequent classes more often"
+        yield from (spot(one, text=shown(call), what=what) for one in both)
 
 
 def _source(program: Program, node: ast.expr) -> str:

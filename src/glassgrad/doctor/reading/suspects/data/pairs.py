@@ -112,9 +112,8 @@ def _partner(program: Program, node: ast.stmt, name: str) -> str:
 
 
 def _given(around: ast.AST, name: str) -> bool:
-    return isinstance(around, ast.Module) or (
-        isinstance(around, FUNCTIONS) and name in {one.arg for one in around.args.args}
-    )
+    given = isinstance(around, FUNCTIONS) and name in {one.arg for one in around.args.args}
+    return given or isinstance(around, ast.Module)
 
 
 @suspects_each("pair taken at two indices", losses)
@@ -123,20 +122,13 @@ def _indices(program: Program, one: Loss) -> Iterator[Spot]:
     found: list[list[ast.Subscript]] = []
     for side in (one.input, one.target):
         parts = list(nodes_in(side, ast.Subscript)) if side is not None else []
-        found.append(
-            [
-                it
-                for it in parts
-                if isinstance(it.value, ast.Name) and not isinstance(it.slice, ast.Tuple | ast.Constant)
-            ]
-        )
+        parts = [it for it in parts if isinstance(it.value, ast.Name)]
+        found.append([it for it in parts if not isinstance(it.slice, ast.Tuple | ast.Constant)])
     if len(found[0]) == len(found[1]) == 1:
         first, second = found[0][0], found[1][0]
         texts = [text(it.slice) for it in (first, second)]
-        row = any(
-            isinstance(it.slice, ast.Name) and re.search(r"idx|ind|rows|perm|order|batch", ident(it.slice))
-            for it in (first, second)
-        )
+        named = [ident(it.slice) for it in (first, second) if isinstance(it.slice, ast.Name)]
+        row = any(re.search(r"idx|ind|rows|perm|order|batch", it) for it in named)
         if texts[0] != texts[1] and row:
             yield spot(one.call, text=shown(first), other=shown(second))
 
@@ -147,12 +139,10 @@ def _listings(program: Program) -> Iterator[Spot]:
     found = []
     for call in program.calls:
         outer = [called(program, one) for one in program.outward(call) if isinstance(one, ast.Call)]
-        name = ident(
-            next((one for one, value, _ in assigned(program.statement(call)) if call in ast.walk(value)), None)
-        )
-        later = any(
-            ident(operand(program, one)) == name for one in program.calls_of(".sort") + program.calls_of("sorted")
-        )
+        rows = assigned(program.statement(call))
+        name = ident(next((one for one, value, _ in rows if call in ast.walk(value)), None))
+        sorts = [*program.calls_of(".sort"), *program.calls_of("sorted")]
+        later = any(ident(operand(program, one)) == name for one in sorts)
         if called(program, call) in _LISTING and name and "sorted" not in outer and not later:
             found.append((call, name))
     labelled = any(_PLACES.search(name) or LABELS.search(name) for _, name in found)
@@ -216,13 +206,8 @@ def _unmoved(program: Program, function: Function) -> Iterator[Spot]:
             continue
         block = program.parents.get(node)
         around = block if isinstance(block, ast.If) else function
-        sets = {
-            ident(it)
-            for one, _, other in assigned(around)
-            if other is not node
-            for it in ast.walk(one)
-            if other.lineno >= node.lineno - 3
-        }
+        others = [one for one, _, other in assigned(around) if other is not node and other.lineno >= node.lineno - 3]
+        sets = {ident(it) for one in others for it in ast.walk(one)}
         sets |= {ident(one.target) for one in nodes_in(around, ast.AugAssign)}
         if not any(map(_PLACES.search, sets)) and not any(map(_PLACES.search, words_in(value))):
             yield look_at(node, places=min(places))
@@ -271,11 +256,8 @@ def _mirrored(program: Program, target: ast.expr, value: ast.expr, node: ast.Ass
         return False
     axis = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
     around = program.function(node) or program.tree
-    indexed = [
-        one
-        for one, other, _ in assigned(around)
-        if ident(one) == name and isinstance(other, ast.Subscript) and ident(other) == name
-    ]
+    rows = [one for one, other, _ in assigned(around) if isinstance(other, ast.Subscript) and ident(other) == name]
+    indexed = [one for one in rows if ident(one) == name]
     return constant(axis) == 0 and not indexed and not _SWAPS.search(text(around)) and look_at(node)
 
 
@@ -296,11 +278,8 @@ def _weights(program: Program) -> Iterator[Spot]:
     """Find `lam * loss(out, y[order]) + (1 - lam) * loss(out, y)` beside `lam * x + (1 - lam) * x[order]`."""
     mixed = re.findall(r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", source(program))
     orders = {order for _, order in mixed}
-    shuffled = {
-        ident(one)
-        for one, value, _ in assigned(program.tree)
-        if isinstance(value, ast.Subscript) and ident(value.slice) in orders
-    }
+    taken = [(one, value.slice) for one, value, _ in assigned(program.tree) if isinstance(value, ast.Subscript)]
+    shuffled = {ident(one) for one, index in taken if ident(index) in orders}
     for node in nodes(program, ast.BinOp):
         if is_binary(node, ast.Add) and mixed:
             found = re.match(r"(\w+) \* .*[,(] ?(\w+)(\[(\w+)\])?\)(\.mean\(\))? \+ \(1(?:\.0)? - \1\) \* ", text(node))

@@ -49,9 +49,8 @@ def shuffles(program: Program) -> bool:
 def shuffles_first(program: Program) -> bool:
     """Tell whether a script draws an order or rows outside of loaders and of the training."""
     drawn = [one for one in program.calls if called(program, one) in DRAWN and "Sampler" not in called(program, one)]
-    inside = {
-        id(one) for loop in program.nodes if isinstance(loop, LOOPS) and trains(program, loop) for one in ast.walk(loop)
-    }
+    loops = [one for one in program.nodes if isinstance(one, LOOPS) and trains(program, one)]
+    inside = {id(one) for loop in loops for one in ast.walk(loop)}
     return any(id(one) not in inside for one in drawn)
 
 
@@ -70,9 +69,8 @@ def is_drawn(program: Program, node: ast.AST) -> bool:
     for one in ast.walk(node):
         full = program.names.full(one.func) if isinstance(one, ast.Call) else ""
         name = called(program, one)
-        if full.startswith(("random.", "numpy.random.")) or re.fullmatch(
-            r"(rand|randn|randint|normal|uniform)(_like)?|random|coin", name
-        ):
+        drawn = re.fullmatch(r"(rand|randn|randint|normal|uniform)(_like)?|random|coin", name)
+        if drawn or full.startswith(("random.", "numpy.random.")):
             return True
     return False
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops
@@ -26,6 +27,8 @@ _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)
 _STD = re.compile(r"(^|_)(std|sd|sigma|stds|stdev)(_|s|$)", re.IGNORECASE)
 _PIXELS = re.compile(r"image|img|pic(ture)?s?(_|$)|photo|frame|pixel", re.IGNORECASE)
 _INPUTS = re.compile(r"(^|_)(x|xs|xb|X|inputs?|features?|signals?|images?|data)(_|$)")
+_SCALERS = named("fit_transform transform normalize standardize scale normalise")
+_FLIPS = named("RandomHorizontalFlip RandomVerticalFlip fliplr flipud hflip vflip")
 _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
 
@@ -78,11 +81,8 @@ def _alone(program: Program) -> Iterator[Spot]:
     names = {name for name, _, _ in scaled}
     for name, value, node in scaled:
         held = [re.sub("train(ing)?", other, name, flags=re.IGNORECASE) for other in ("test", "val", "valid")]
-        used = [
-            one
-            for one in held
-            if any(ident(it) == one and isinstance(getattr(it, "ctx", None), ast.Load) for it in program.nodes)
-        ]
+        loads = {ident(one) for one in program.nodes if isinstance(getattr(one, "ctx", None), ast.Load)}
+        used = [one for one in held if one in loads]
         if TRAIN.search(name) and used and not names & set(held) and not re.search(r"\bx_all|" + used[0], shown(value)):
             other = [one for one, theirs, _ in scaled if one in held or used[0] in words_in(theirs)]
             if not other:
@@ -102,27 +102,16 @@ def _alone(program: Program) -> Iterator[Spot]:
 def _scales(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression scales its data: a division by a deviation or by 255, or a fitted scaler."""
     if isinstance(value, ast.Call):
-        return called(program, value) in {
-            "fit_transform",
-            "transform",
-            "normalize",
-            "standardize",
-            "scale",
-            "normalise",
-        }
+        return called(program, value) in _SCALERS
     said = text(value.right) if is_binary(value, ast.Div) else ""
     return bool(re.search(r"std|sigma|sd\b|scale|max|range|^255", said))
 
 
 def _is_scaling(given: ast.keyword) -> bool:
     said = f"{given.arg} {text(given.value)}"
-    return (
-        bool(re.search(r"transform|normali|scal|mean|stat", said, re.IGNORECASE))
-        and constant(given.value) not in {None, False} | set()
-    ) or (
-        bool(re.search(r"transform|normali|scal|mean|stat", str(given.arg)))
-        and not isinstance(given.value, ast.Constant)
-    )
+    words = r"transform|normali|scal|mean|stat"
+    named_so = re.search(words, str(given.arg)) and not isinstance(given.value, ast.Constant)
+    return bool(named_so or (re.search(words, said, re.IGNORECASE) and constant(given.value) not in {None, False}))
 
 
 @suspects_each("mean and deviation exchanged", ast.expr)
@@ -148,9 +137,8 @@ def _others(program: Program, node: ast.BinOp) -> object:
     whose = [_whose(one) for one in (mean, std)]
     output = isinstance(node.op, ast.Add) and re.search(r"pred|out|y_?hat|forecast|model|net", text(inner.left))
     apart = all(whose) and whose[0] != whose[1] and re.search(r"std|sd|sigma|scale", text(std))
-    return apart or (
-        output and re.fullmatch(r"[xX]|inputs?|features?|data_x|[xX]_train", whose[0]) and whose[0] == whose[1]
-    )
+    inputs = re.fullmatch(r"[xX]|inputs?|features?|data_x|[xX]_train", whose[0]) and whose[0] == whose[1]
+    return apart or (output and inputs)
 
 
 def _whose(node: ast.expr) -> str:
@@ -212,11 +200,8 @@ def _grey(program: Program, function: Function) -> Iterator[Spot]:
 @suspects("input at hand not scaled")
 def _at_hand(program: Program) -> Iterator[Spot]:
     """Find `model(torch.tensor([[50.0, 3.0]]))` in a script that scales its data."""
-    scales = [
-        value
-        for _, value, _ in assigned(program.tree)
-        if _own(program, value) or called(program, value) == "fit_transform"
-    ]
+    values = [value for _, value, _ in assigned(program.tree)]
+    scales = [one for one in values if _own(program, one) or called(program, one) == "fit_transform"]
     for call in program.calls if scales else ():
         given = call.args[0] if call.args and layer(program, call.func) is not None else None
         made = program.value_of(given) if isinstance(given, ast.Name) else given
@@ -229,11 +214,8 @@ def _at_hand(program: Program) -> Iterator[Spot]:
 @suspects_rows("logarithm of what may be 0", assignments)
 def _logarithm(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `np.log(counts)` where data are made."""
-    given = (
-        operand(program, value)
-        if isinstance(value, ast.Call) and called(program, value) in {"log", "log10", "log2"}
-        else None
-    )
+    logs = called(program, value) in {"log", "log10", "log2"}
+    given = operand(program, value) if isinstance(value, ast.Call) and logs else None
     owner = program.owner(node)
     data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", ident(target) + " " + ident(given))
     if not isinstance(given, ast.Name | ast.Attribute | ast.Subscript):
@@ -245,9 +227,8 @@ def _logarithm(program: Program, target: ast.expr, value: ast.expr, node: ast.As
 def _missing(program: Program, call: ast.Call) -> object:
     """Find `np.nan_to_num(x)` and `fillna(0)`."""
     name = called(program, call)
-    return (name == "nan_to_num" and "loss" not in text(call)) or (
-        name == "fillna" and call.args and constant(call.args[0]) == 0
-    )
+    zero = name == "fillna" and call.args and constant(call.args[0]) == 0
+    return zero or (name == "nan_to_num" and "loss" not in text(call))
 
 
 @suspects_each("sine of another unit", ast.Call)
@@ -275,9 +256,8 @@ def _cut(program: Program) -> Iterator[Spot]:
         name, given = called(program, node), operand(program, node)
         kind = " ".join(text(one) for one in [*node.args, *(it.value for it in node.keywords if it.arg == "dtype")])
         plain = isinstance(node.func, ast.Name) and not program.names.full(node.func)
-        whole = (name in {"long", "int", "LongTensor", "IntTensor"} and not plain) or (
-            name in {"astype", "tensor", "as_tensor", "array", "type", "to"} and _WHOLE.search(kind)
-        )
+        cast = name in {"astype", "tensor", "as_tensor", "array", "type", "to"} and _WHOLE.search(kind)
+        whole = cast or (name in {"long", "int", "LongTensor", "IntTensor"} and not plain)
         said = ident(given) if given is not None else ""
         target = targets_of(program, node)
         inputs = _INPUTS.search(said) and not embeds and not LABELS.search(said) and not LABELS.search(target)
@@ -294,9 +274,8 @@ def _fractions(program: Program) -> Iterator[Spot]:
         kinds = [text(one.value) for one in getattr(value, "keywords", []) if one.arg == "dtype"]
         source = operand(program, value) if isinstance(value, ast.Call) else None
         like = name in {"zeros_like", "empty_like", "full_like"} and not kinds and LABELS.search(ident(source))
-        made = (
-            name in {"zeros", "ones", "empty", "full", "zeros_like", "empty_like"} and kinds and _WHOLE.search(kinds[0])
-        )
+        filled = name in {"zeros", "ones", "empty", "full", "zeros_like", "empty_like"}
+        made = filled and kinds and _WHOLE.search(kinds[0])
         listed = name == "array" and not kinds and re.fullmatch(r"[^.a-z]*\(\[[\d, \[\]-]*\]\)", text(value)[8:])
         if like or made or listed:
             whole[text(target)] = node
@@ -348,14 +327,7 @@ def _mirrored(program: Program) -> Iterator[Spot]:
     if not re.search(r"digit|mnist|svhn|glyph|letter|emnist|omniglot", " ".join(words_in(program.tree)), re.IGNORECASE):
         return
     for call in program.calls:
-        if called(program, call) in {
-            "RandomHorizontalFlip",
-            "RandomVerticalFlip",
-            "fliplr",
-            "flipud",
-            "hflip",
-            "vflip",
-        }:
+        if called(program, call) in _FLIPS:
             yield look_at(call)
 
 

@@ -181,9 +181,7 @@ def _titled(program: Program) -> Iterator[Spot]:
             if isinstance(said, ast.Constant) and isinstance(value, ast.FormattedValue):
                 words = re.split(r"[|,;]|\s{2,}", str(said.value))[-1]
                 shows = text(value.value)
-                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE) and not re.search(
-                    "train", words
-                )
+                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE) and "train" not in words
                 if held and TRAIN.search(shows) and not HELD_OUT.search(shows) and isinstance(node, ast.expr):
                     yield spot(node, text=shown(value.value), words=words.strip())
     for node in program.nodes:

@@ -233,14 +233,10 @@ def _anew(program: Program, outer: Iteration) -> Iterator[Spot]:
     for node in outer.node.body if isinstance(outer.node, LOOPS) and "epoch" in counted else ():
         value = node.value if isinstance(node, ast.Assign) else None
         name = assigned(node)
-        model = (
-            isinstance(value, ast.Call)
-            and re.search(r"(^|_|\.)(model|net)$", name)
-            and text(value.func) in program.classes
-        )
-        kept = re.search(r"(^|_)best|patience|no_improve|bad_epochs", name) and (
-            number(value) is not None or "inf" in text(value)
-        )
+        made = isinstance(value, ast.Call) and text(value.func) in program.classes
+        model = made and re.search(r"(^|_|\.)(model|net)$", name)
+        plain = number(value) is not None or "inf" in text(value)
+        kept = plain and re.search(r"(^|_)best|patience|no_improve|bad_epochs", name)
         if isinstance(node, ast.Assign) and (model or kept):
             yield look_at(node, name=name)
 

@@ -84,9 +84,8 @@ def _cleared(program: Program) -> Iterator[Spot]:
 def _cleared_apart(program: Program) -> Iterator[Spot]:
     """Find a function that clears and computes gradients, beside another one that steps."""
     apart = [one for one in program.nodes if isinstance(one, FUNCTIONS) and ".step()" in text(one)]
-    apart = [
-        one for one in apart if not has_call(one, "backward", "zero_grad") and re.search(r"opt\w*\.step\(\)", text(one))
-    ]
+    apart = [one for one in apart if not has_call(one, "backward", "zero_grad")]
+    apart = [one for one in apart if re.search(r"opt\w*\.step\(\)", text(one))]
     for function in program.nodes if len(apart) == 1 else ():
         if isinstance(function, FUNCTIONS) and has_call(function, "backward") and not has_call(function, "step"):
             zeros = [one for one in nodes_in(function, ast.Call) if callee(one) == "zero_grad"]
@@ -210,9 +209,8 @@ def _counted(program: Program, one: Iteration) -> Iterator[Spot]:
     for event in one.own("step"):
         for test in list(conditions(program, event.node, one.node))[:1]:
             parts = list(nodes_in(test, ast.Compare))
-            counts = [
-                part for part in parts if re.search(r"count|since|seen|accum|pending|num_|^n_|^n ", text(part.left))
-            ]
+            numbers = r"count|since|seen|accum|pending|num_|^n_|^n "
+            counts = [part for part in parts if re.search(numbers, text(part.left))]
             if event.arms and counts and "%" not in text(test) and not isinstance(counts[0].ops[0], ast.In | ast.Is):
                 yield look_at(test, event.node)
                 yield spot(event.node, text=shown(test))
@@ -294,9 +292,8 @@ def _other(program: Program) -> Iterator[Spot]:
     made = optimizers(program)
     trained = _owner(argument(made[0], "params", 0)) if len(made) == 1 else ""
     for call in program.calls if trained else ():
-        given = (
-            argument(call, "parameters", 0) if last(program.names.full(call.func)).startswith("clip_grad_") else None
-        )
+        clips = last(program.names.full(call.func)).startswith("clip_grad_")
+        given = argument(call, "parameters", 0) if clips else None
         clipped = _owner(given)
         here = program.function(call) is program.function(made[0])
         if clipped.startswith(f"{trained}.") or (clipped and clipped != trained and here):
@@ -339,9 +336,8 @@ def _switched(program: Program) -> Iterator[Spot]:
         around = _training_around(program, block)
         for node in block.body if around is not None else ():
             value = node.value if isinstance(node, ast.Assign) else None
-            made = isinstance(value, ast.Call) and re.match(
-                r"self\.|\w*model|\w*net\b|\w*encoder|\w*backbone", text(value)
-            )
+            models = r"self\.|\w*model|\w*net\b|\w*encoder|\w*backbone"
+            made = isinstance(value, ast.Call) and re.match(models, text(value))
             uses = [one for one in nodes_in(around or block, ast.Name) if one.id == assigned(node)]
             later = any(one.lineno > (block.end_lineno or 0) for one in uses)
             if made and later and not _OTHERS.search(f"{assigned(node)} {text(value)}"):
@@ -361,11 +357,8 @@ def _training_around(program: Program, block: ast.With) -> ast.AST | None:
         return function
     around: list[ast.AST] = [*program.loops(block)[:1], *([function] if function is not None else [])]
     for one in around:
-        if any(
-            callee(call) == "backward" and call.lineno > block.lineno
-            for call in program.calls
-            if is_within(program, call, one)
-        ):
+        inside = [call for call in program.calls if is_within(program, call, one)]
+        if any(callee(call) == "backward" and call.lineno > block.lineno for call in inside):
             return one
     return None
 
@@ -400,9 +393,8 @@ def _rebound(program: Program) -> Iterator[Spot]:
         plain = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and text(target) in names_in(value)
         if plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
             around = program.function(node) or program.tree
-            kept = re.search(
-                rf"{text(target)}\.(requires_grad_|retain_grad)|{text(target)}\.requires_grad = True", text(around)
-            )
+            name = text(target)
+            kept = re.search(rf"{name}\.(requires_grad_|retain_grad)|{name}\.requires_grad = True", text(around))
             if not kept:
                 yield look_at(node, name=text(target))
 
@@ -414,12 +406,8 @@ def _up(program: Program) -> Iterator[Spot]:
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
             target, value = text(node.target), node.value
             signed = any(isinstance(one, ast.USub | ast.Sub) for one in ast.walk(value))
-            if (
-                re.search(r"\.grad\b", text(value))
-                and not signed
-                and "grad" not in target
-                and isinstance(value, ast.BinOp)
-            ):
+            slope = re.search(r"\.grad\b", text(value)) and isinstance(value, ast.BinOp)
+            if slope and not signed and "grad" not in target:
                 yield look_at(node)
         elif isinstance(node, ast.Call) and callee(node) == "add_" and isinstance(node.func, ast.Attribute):
             given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
@@ -433,9 +421,8 @@ def _gradients(program: Program, node: ast.stmt) -> object:
     """Find factors on gradients, and clamps of them that change nothing."""
     value = text(node.value) if isinstance(node, ast.Assign | ast.Expr) else ""
     target = assigned(node) if re.search(r"\.grad(\.data)?$", assigned(node)) else ""
-    lost = isinstance(node, ast.Expr) and re.search(
-        r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value
-    )
+    changed = re.search(r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value)
+    lost = changed and isinstance(node, ast.Expr)
     scaled = isinstance(node, ast.AugAssign) and target
     turned = target and re.search(r"^-|\* -1|-1 \*", value)
     return lost or scaled or turned

@@ -67,9 +67,8 @@ def _roots(program: Program, made: ast.Call) -> set[str]:
     """Return the models whose weights an optimizer gets, in the words of the script."""
     if optimizer_name(program, made):
         calls = [one for part in given_to(made) for one in ast.walk(part) if called_parameters(one)]
-        return {
-            text(one.func.value) for one in calls if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
-        }
+        functions = [one.func for one in calls if isinstance(one, ast.Call)]
+        return {text(one.value) for one in functions if isinstance(one, ast.Attribute)}
     return {text(one) for one in made.args[:1] if isinstance(one, ast.Name | ast.Attribute)}
 
 

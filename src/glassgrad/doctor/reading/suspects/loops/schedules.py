@@ -226,9 +226,8 @@ def _examples(program: Program, _: str, made: ast.Call) -> Iterator[Spot]:
     """Find `steps_per_epoch=len(dataset)`, a number of examples instead of batches."""
     for given in given_to(made)[1:]:
         for one in (given, *(end.node for end in flow(program).ends(given))):
-            found = re.search(
-                r"len\((self\.)?(\w*(data|set|ds)|x\w*|inputs?|\w*examples|\w+\.dataset)\)", text(one), re.IGNORECASE
-            )
+            examples = r"len\((self\.)?(\w*(data|set|ds)|x\w*|inputs?|\w*examples|\w+\.dataset)\)"
+            found = re.search(examples, text(one), re.IGNORECASE)
             if found and "//" not in text(one) and "/ " not in text(one) and "loader" not in found[0]:
                 yield look_at(made, given, length=found[0])
                 break

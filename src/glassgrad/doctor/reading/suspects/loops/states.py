@@ -375,9 +375,8 @@ def _buffers(program: Program) -> Iterator[Spot]:
         return
     for loop in nodes(program, ast.For):
         both = text(loop.iter).startswith("zip(") and text(loop.iter).count("parameters()") == 2
-        moves = both and re.search(
-            r"lerp_|mul_\(.*add_|\* .*\+ |copy_\(.*\*|sub_\(", " ".join(map(text, ast.walk(loop)))
-        )
+        inner = " ".join(map(text, ast.walk(loop))) if both else ""
+        moves = re.search(r"lerp_|mul_\(.*add_|\* .*\+ |copy_\(.*\*|sub_\(", inner)
         if moves:
             yield spot(loop, loop.body[0], text=shown(loop.iter))
 

@@ -116,11 +116,8 @@ def _several(program: Program, one: Loss) -> object:
     said = text(node)
     if re.search(r"\(-1,?\)$|flatten", said):
         return False
-    return (
-        one.kind == "cross_entropy"
-        and (name == "float" or "float" in said or words_of(node) & {"multi", "multihot", "tags", "attributes"})
-        and look_at(one.call, target=shown(node or one.call))
-    )
+    several = name == "float" or "float" in said or words_of(node) & {"multi", "multihot", "tags", "attributes"}
+    return one.kind == "cross_entropy" and several and look_at(one.call, target=shown(node or one.call))
 
 
 @suspects_each("softmax before a binary loss", losses)

@@ -32,9 +32,8 @@ def _risk(program: Program) -> Iterator[Spot]:
     """Find the running sums of a survival loss over times that are sorted the other way."""
     if not _SURVIVAL.search(source(program)):
         return
-    orders = [
-        one for one in program.calls if called(program, one) in {"argsort", "sort"} and _is_of_times(program, one)
-    ]
+    orders = [one for one in program.calls if called(program, one) in {"argsort", "sort"}]
+    orders = [one for one in orders if _is_of_times(program, one)]
     for function in (node for node in program.nodes if isinstance(node, FUNCTIONS)):
         sums = [one for one in nodes_in(function, ast.Call) if _runs_over_risks(program, one)]
         flipped = "flip" in text(function) or "[::-1]" in text(function)

@@ -311,10 +311,8 @@ def _trained(node: ast.AST) -> list[ast.expr]:
     """Return what a statement returns, or what it calls backward of."""
     if isinstance(node, ast.Return) and node.value is not None:
         return node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-    is_backward = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
-    return (
-        [node.func.value] if is_backward and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else []
-    )
+    function = node.func if isinstance(node, ast.Call) else None
+    return [function.value] if isinstance(function, ast.Attribute) and function.attr == "backward" else []
 
 
 @suspects("loss set anew in each round")
@@ -331,10 +329,8 @@ def _each_round(program: Program) -> Iterator[Spot]:
             known = is_loss_name(name) or re.search(r"^(reg|penalty|kl|norm|l1|l2)", name)
             if known and name in used - read and "break" not in text(loop):
                 assert isinstance(one, ast.Assign)
-                if not re.search(
-                    r"val|dev|test|eval|item|float\(|update|train|optim|step|scan|compiled|run\(",
-                    f"{name} {text(one.value)}",
-                ):
+                judges = r"val|dev|test|eval|item|float\(|update|train|optim|step|scan|compiled|run\("
+                if not re.search(judges, f"{name} {text(one.value)}"):
                     yield spot(one, loop, text=name)
 
 

@@ -113,9 +113,8 @@ def _returned(program: Program, call: ast.Call) -> object:
     """Find `out.index_add_(0, src, h[src])`, and a scatter by the index that gathered the messages."""
     if text(call.func).split(".")[-1] not in _SCATTERS:
         return False
-    to = next(
-        (one.id for given in call.args for one in ast.walk(given) if isinstance(one, ast.Name) and _is_end(one)), ""
-    )
+    ends = [one.id for given in call.args for one in nodes_in(given, ast.Name) if _is_end(one)]
+    to = ends[0] if ends else ""
     held = [program.value_of(one) if isinstance(one, ast.Name) else one for one in call.args]
     parts = [one for value in held if value is not None for one in ast.walk(value) if isinstance(one, ast.Subscript)]
     return to and any(text(one.slice) == to for one in parts) and look_at(call, name=to)

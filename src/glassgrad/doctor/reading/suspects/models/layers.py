@@ -101,10 +101,8 @@ def rows(program: Program) -> Iterator[list[tuple[str, ast.expr]]]:
     """
     for node in program.nodes:
         outer = program.parents.get(node)
-        grows = (
-            isinstance(outer, ast.Assign | ast.AugAssign)
-            or getattr(getattr(outer, "func", None), "attr", "") == "extend"
-        )
+        extends = getattr(getattr(outer, "func", None), "attr", "") == "extend"
+        grows = extends or isinstance(outer, ast.Assign | ast.AugAssign)
         given: list[ast.expr] = node.elts if isinstance(node, ast.List) and grows else []
         if isinstance(node, ast.Call) and library_name(program, node) == "Sequential":
             given = node.args

@@ -268,11 +268,8 @@ def _integrator(program: Program, function: Function) -> Iterator[Spot]:
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
         said = text(node) if value is not None else ""
         adds_up = slopes and _is_sum_of_slopes(said.split(" = ")[-1]) and not _is_fourth_order(said)
-        whole = (
-            slopes
-            and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", said)
-            and not re.search(r"/ 2|0\.5", said)
-        )
+        full = slopes and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", said)
+        whole = full and not re.search(r"/ 2|0\.5", said)
         bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", said)
         if adds_up or whole or bare:
             yield look_at(node)

@@ -58,9 +58,8 @@ def _too_large(program: Program, call: ast.Call) -> object:
     given = argument(call, "std" if name == "normal_" else "b", at)
     size = setting(program, given)
     large = name in {"normal_", "uniform_", "trunc_normal_"} and not (given is not None and size is None)
-    bias = re.search(
-        "bias|norm|embed|grad|epsilon|noise", _on(call) if method else text(call.args[0]) if call.args else ""
-    )
+    filled = _on(call) if method else text(call.args[0]) if call.args else ""
+    bias = re.search("bias|norm|embed|grad|epsilon|noise", filled)
     gain = setting(program, argument(call, "gain", 1)) if name.startswith(("xavier", "orthogonal")) else None
     return (large and (size is None or size >= 0.4) and not bias) or (gain is not None and gain >= 3)
 

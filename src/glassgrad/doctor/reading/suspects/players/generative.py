@@ -84,9 +84,8 @@ def _uncut(program: Program) -> Iterator[Spot]:
             continue
         for call in _judged(program, value):
             given = call.args[0]
-            guarded = any(
-                isinstance(one, ast.With) and "no_grad" in text(one.items[0]) for one in program.outward(call)
-            )
+            blocks = [one for one in program.outward(call) if isinstance(one, ast.With)]
+            guarded = any("no_grad" in text(one.items[0]) for one in blocks)
             made = held(program, given)
             no_graph = isinstance(given, ast.Name) and "no_grad" in around(program, statement)
             mine = isinstance(made, ast.Call) and _MAKER.search(called(program, made))
@@ -209,9 +208,8 @@ def _other(program: Program) -> Iterator[Spot]:
             if mine.search(lost) and step is not None and re.search(other, stepped, re.IGNORECASE):
                 yield look_at(step, what=f"follows the backward pass of {lost}")
     for name, value, statement in named_values(program):
-        owners = [
-            text(operand(program, one)) for one in nodes_in(value, ast.Call) if called(program, one) == "parameters"
-        ]
+        calls = [one for one in nodes_in(value, ast.Call) if called(program, one) == "parameters"]
+        owners = [text(operand(program, one)) for one in calls]
         if re.search(r"opt", name) and len(owners) == 1:
             owner = owners[0].rpartition(".")[2]
             for_maker, for_judge = (
@@ -232,9 +230,8 @@ def _noise(program: Program, call: ast.Call) -> Iterator[Spot]:
         bound = program.bound(given) if isinstance(given, ast.Name) else None
         drawn = bound is not None and called(program, bound.value or given) in {"randn", "rand", "normal"}
         known = drawn and bound is not None and not program.loops(bound.statement)
-        shows = re.search(r"no_grad|save|plot|fixed|eval", text(program.statement(call))) or any(
-            isinstance(one, ast.With) for one in program.outward(call)
-        )
+        shows = any(isinstance(one, ast.With) for one in program.outward(call))
+        shows = shows or bool(re.search(r"no_grad|save|plot|fixed|eval", text(program.statement(call))))
         if known and not shows and program.scope(call) is program.scope(bound.statement if bound else call):
             yield look_at(call)
 
@@ -269,10 +266,8 @@ def _code(program: Program, _: str, value: ast.expr, __: ast.stmt) -> Iterator[S
         if noisy and (plain or uniform or variance):
             wrong = (plain or variance or uniform)[0]
             at = held(program, wrong) if uniform and wrong is uniform[0] else value
-            yield look_at(
-                at,
-                what="uniform noise has no negative numbers" if uniform else "the factor of the noise is a deviation",
-            )
+            what = "uniform noise has no negative numbers" if uniform else "the factor of the noise is a deviation"
+            yield look_at(at, what=what)
 
 
 @suspects_each("divergence of another formula", ast.BinOp)
@@ -317,11 +312,9 @@ def _heads(program: Program) -> Iterator[Spot]:
         if spread and text(value) in means and program.function(place) is program.function(means[text(value)]):
             yield spot(place, text=shown(value), what="is mean and deviation at once")
         outer = called(program, value)
-        if (
-            outer in {"relu", "sigmoid"}
-            and (_LOGVAR.search(name) or (outer == "relu" and re.match(r"mu$|mean$|z_mean", name)))
-            and mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE))
-        ):
+        positive = outer == "relu" and re.match(r"mu$|mean$|z_mean", name)
+        positive = positive or (outer in {"relu", "sigmoid"} and _LOGVAR.search(name))
+        if positive and mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE)):
             yield spot(place, text=shown(value), what="has no negative numbers")
         elif _LOG_STD.search(name) and _is_rectified(program, value):
             yield spot(place, text=shown(value), what="has no negative numbers, so the deviation never falls below 1")
@@ -364,9 +357,8 @@ def _straight(program: Program) -> Iterator[Spot]:
     for at, (one, sides, both) in enumerate(cut):
         same = [other for other, mine, names in cut[:at] if mine == sides and names == both and len(sides) == 1]
         if same:
-            yield look_at(
-                one.call, what="detaches the same side as the other loss, so one of code and encoder is never trained"
-            )
+            what = "detaches the same side as the other loss, so one of code and encoder is never trained"
+            yield look_at(one.call, what=what)
 
 
 @suspects_each("farthest instead of nearest", ast.Call)

@@ -23,19 +23,16 @@ _MOST_LEFT = 0.4
 @suspects("noise that nobody added")
 def _fresh(program: Program) -> Iterator[Spot]:
     """Find a loss against new noise or against the noised input, where the model predicts the noise in it."""
-    if not mentions_any(
-        program, re.compile(r"alpha_?(bar|s?_?cum)|beta_?s|diffusion|noise_?sched|timestep|sqrt_one", re.IGNORECASE)
-    ):
+    levels = r"alpha_?(bar|s?_?cum)|beta_?s|diffusion|noise_?sched|timestep|sqrt_one"
+    if not mentions_any(program, re.compile(levels, re.IGNORECASE)):
         return
     for one in losses(program):
         if one.kind not in {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"} or one.target is None:
             continue
         target = one.target
         fresh = called(program, target) in {"randn_like", "randn"}
-        noised = (
-            re.search(r"^(x_?t|x_?noisy|noisy\w*|noised\w*|xt|z_?t)$", word(program, target))
-            and word(program, one.input) != ""
-        )
+        named_so = re.search(r"^(x_?t|x_?noisy|noisy\w*|noised\w*|xt|z_?t)$", word(program, target))
+        noised = named_so and word(program, one.input)
         if fresh or noised:
             yield look_at(one.call)
 
@@ -93,9 +90,8 @@ def _schedule(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name, given = called(program, call), operand(program, call)
         said = word(program, given)
-        if (name == "cumprod" and re.search(r"^(self_)?betas?$", said)) or (
-            name == "cumsum" and re.search(r"^alphas?$", said)
-        ):
+        product = name == "cumprod" and re.search(r"^(self_)?betas?$", said)
+        if product or (name == "cumsum" and re.search(r"^alphas?$", said)):
             yield look_at(call)
     for node in nodes(program, ast.For):
         if not isinstance(node.iter, ast.Call) or called(program, node.iter) not in {"range", "trange"}:
@@ -225,13 +221,8 @@ def _change_of_volume(program: Program, function: Function) -> tuple[int, int, s
     logarithm = operand(program, total) if isinstance(total, ast.Call) and called(program, total) == "sum" else None
     if isinstance(logarithm, ast.UnaryOp):
         sign, logarithm = -sign, logarithm.operand
-    ways = {
-        it
-        for node in ast.walk(function)
-        if logarithm is not None and isinstance(node, ast.BinOp)
-        for it in [_scaling(program, node, text(logarithm))]
-        if it
-    }
+    operations = nodes_in(function, ast.BinOp) if logarithm is not None else ()
+    ways = {it for node in operations if (it := _scaling(program, node, text(logarithm)))}
     return (ways.pop(), sign, text(logarithm), total) if len(ways) == 1 else None
 
 

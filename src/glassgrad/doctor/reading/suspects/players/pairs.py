@@ -25,6 +25,8 @@ from glassgrad.doctor.reading.values import Loss, losses
 
 _POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
 _NEGATIVE = re.compile(r"(^|_)(neg|negatives?|an|n)(_|$)|^neg|^d_?an$|^dn$", re.IGNORECASE)
+_USER = re.compile(r"user|(^|_)u(_|$)", re.IGNORECASE)
+_ITEM = re.compile(r"item|movie|book|product|song|(^|_)i(_|$)", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"temp|(^|_)(tau|t)$", re.IGNORECASE)
 
 
@@ -141,17 +143,13 @@ def _twice(program: Program) -> Iterator[Spot]:
             r"^(model|net|encoder|f|backbone|proj\w*|online\w*|student|siamese|embed\w*|predictor|head|h|g)$",
             called(program, value),
         )
-        if (
-            not model
-            and value not in kinds
-            and not re.search(r"criterion|loss_fn|cross_entropy", called(program, value))
-        ):
+        fitted = value in kinds or re.search(r"criterion|loss_fn|cross_entropy", called(program, value))
+        if not model and not fitted:
             continue
         outer = program.parents.get(statement) or program.tree
         first = seen.setdefault((outer, text(value)), (name, statement))
-        paired = re.sub(r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", first[0]) == re.sub(
-            r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", name
-        )
+        roots = [re.sub(r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", one) for one in (first[0], name)]
+        paired = roots[0] == roots[1]
         if first[1] is statement or first[0] == name or not paired:
             continue
         if not _changes(program, value, first[1], statement):
@@ -183,25 +181,21 @@ def _own_view(program: Program, _: str, value: ast.expr, statement: ast.stmt) ->
 
 @suspects("users and items exchanged")
 def _items(program: Program) -> Iterator[Spot]:
-    user, item = (
-        re.compile(r"user|(^|_)u(_|$)", re.IGNORECASE),
-        re.compile(r"item|movie|book|product|song|(^|_)i(_|$)", re.IGNORECASE),
-    )
     for name, value, statement in named_values(program):
         if called(program, value) == "Embedding" and isinstance(value, ast.Call) and value.args:
             sizes = " ".join(words_in(value.args[0]))
-            if any(
-                one.search(name) and not two.search(name) and two.search(sizes) and not one.search(sizes)
-                for one, two in ((user, item), (item, user))
-            ):
+            if _are_crossed(name, sizes):
                 yield look_at(statement)
     for call in program.calls:
         name, given = called(program, call), word(program, call.args[0]) if len(call.args) == 1 else ""
-        if re.search(r"emb|bias", name) and any(
-            one.search(name) and not two.search(name) and two.search(given) and not one.search(given)
-            for one, two in ((user, item), (item, user))
-        ):
+        if re.search(r"emb|bias", name) and _are_crossed(name, given):
             yield look_at(call)
+
+
+def _are_crossed(name: str, other: str) -> bool:
+    """Tell whether one name is about users and the other one about items."""
+    users, items = ([bool(kind.search(one)) for one in (name, other)] for kind in (_USER, _ITEM))
+    return users[0] != users[1] and items == users[::-1]
 
 
 @suspects_each("negatives taken for likely", ast.Call)
@@ -228,9 +222,8 @@ def _teacher(program: Program, one: Loss) -> Iterator[Spot]:
     learns = [bool(re.search(r"student|(^|\W)s_(out|logits)", side)) for side in sides]
     cooled = [bool(re.search(r"/ *(self\.)?\w*(temp|T\b|tau)", side)) for side in sides]
     if teaches[0] and learns[1] and not learns[0] and not teaches[1]:
-        yield look_at(
-            one.call, what="the first argument is the student's log-probability, the second the teacher's probability"
-        )
+        what = "the first argument is the student's log-probability, the second the teacher's probability"
+        yield look_at(one.call, what=what)
     elif cooled[0] != cooled[1] and all("softmax" in side for side in sides):
         yield look_at(one.call, what="the temperature divides the scores of one side only")
 
@@ -259,18 +252,12 @@ def _teaching(program: Program, call: ast.Call) -> object:
 @suspects_each("temperature for some of the scores", ast.Call)
 def _some(program: Program, call: ast.Call) -> object:
     """Find `cat([pos, neg / T])`: only some of the scores in one softmax are divided."""
-    parts = (
-        call.args[0].elts
-        if called(program, call) in {"cat", "concat", "hstack"}
-        and call.args
-        and isinstance(call.args[0], ast.List | ast.Tuple)
-        else []
-    )
+    given = call.args[0] if called(program, call) in {"cat", "concat", "hstack"} and call.args else None
+    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else []
     if len(parts) != 2:
         return False
-    cooled = [
-        bool(re.search(r"/ *(self\.)?\w*(temp|tau|T\b)", f"{text(one)} {text(held(program, one))}")) for one in parts
-    ]
+    said = [f"{text(one)} {text(held(program, one))}" for one in parts]
+    cooled = [bool(re.search(r"/ *(self\.)?\w*(temp|tau|T\b)", one)) for one in said]
     return cooled[0] != cooled[1] and _POSITIVE.search(word(program, parts[0]))
 
 
@@ -304,9 +291,8 @@ def _uphill(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     if signs and isinstance(node.op, ast.Sub) and sized and not meant:
         yield look_at(node, what="lowers the loss of the true label, where an attack raises it")
     rate = any(re.search(r"(^|_)(lr|alpha|step_size|rate)(_|$)|inner", word(program, one)) for one in parts)
-    slope = any(
-        re.search(r"^(g|grad|grads)$|\.grad$", word(program, one)) or text(one).endswith(".grad") for one in parts
-    )
+    slope = any(text(one).endswith(".grad") for one in parts)
+    slope = slope or any(re.search(r"^(g|grad|grads)$|\.grad$", word(program, one)) for one in parts)
     inner = re.search(r"fast|inner|adapt|maml|meta|zip\(", around(program, node))
     added = isinstance(node.op, ast.Add) and len(parts) == 2 and "advers" not in source(program)
     if added and inner and rate and slope and not signs:
@@ -316,13 +302,9 @@ def _uphill(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 @suspects("gradients of an attack kept")
 def _kept(program: Program) -> Iterator[Spot]:
     """Find an attack with its own backward pass between zero_grad and the step: its gradients go into the step."""
-    attacks = {
-        name
-        for name, node in program.functions.items()
-        if re.search(r"attack|fgsm|pgd|advers|perturb", name)
-        and ".backward()" in text(node)
-        and not re.search(r"zero_grad|autograd\.grad", text(node))
-    }
+    named_so = [name for name in program.functions if re.search(r"attack|fgsm|pgd|advers|perturb", name)]
+    attacks = [name for name in named_so if ".backward()" in text(program.functions[name])]
+    attacks = [name for name in attacks if not re.search(r"zero_grad|autograd\.grad", text(program.functions[name]))]
     for name in attacks:
         for call in [*program.calls_of(name), *program.calls_of(f".{name}")]:
             statement = program.statement(call)
@@ -338,9 +320,8 @@ def _kept(program: Program) -> Iterator[Spot]:
 @suspects("reversal that reverses nothing")
 def _reversal(program: Program) -> Iterator[Spot]:
     """Find a gradient reversal whose backward has no minus sign, and one beside a loss that is subtracted."""
-    turned: list[Class] = [
-        one for name, one in program.classes.items() if re.search(r"revers|grl", name, re.IGNORECASE)
-    ]
+    names = [name for name in program.classes if re.search(r"revers|grl", name, re.IGNORECASE)]
+    turned: list[Class] = [program.classes[name] for name in names]
     for one in turned:
         backward: Function | None = one.methods.get("backward")
         for node in nodes_in(backward, ast.Return) if backward is not None else ():
@@ -350,9 +331,8 @@ def _reversal(program: Program) -> Iterator[Spot]:
                 yield look_at(node, what="passes the gradient on with its sign")
     if turned:
         for name, value, _ in named_values(program):
-            lowered = [
-                part for sign, part in signed(program, value) if sign < 0 and re.search(r"domain|adv", text(part))
-            ]
+            lowered = [part for sign, part in signed(program, value) if sign < 0]
+            lowered = [part for part in lowered if re.search(r"domain|adv", text(part))]
             if "loss" in name and lowered:
                 yield look_at(value, what="subtracts a loss whose gradient is reversed already")
 
@@ -373,11 +353,8 @@ def _average(program: Program, name: str, value: ast.expr, statement: ast.stmt) 
 @suspects("parts taken in another order")
 def _order(program: Program) -> Iterator[Spot]:
     """Find `a, c, b = f()` where f returns a, b, c, and calls that give named values to other parameters."""
-    stored = [
-        call.args[0].elts
-        for call in program.calls
-        if called(program, call) in {"append", "push"} and len(call.args) == 1 and isinstance(call.args[0], ast.Tuple)
-    ]
+    puts = [call for call in program.calls if called(program, call) in {"append", "push"} and len(call.args) == 1]
+    stored = [one.args[0].elts for one in puts if isinstance(one.args[0], ast.Tuple)]
     for node in program.nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.For) else None
         if not isinstance(target, ast.Tuple) or len(target.elts) < 2:

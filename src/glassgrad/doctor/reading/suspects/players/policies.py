@@ -54,11 +54,8 @@ def _distribution(program: Program, call: ast.Call) -> Iterator[Spot]:
                 yield look_at(call)
     elif name == "Normal":
         scale = argument(call, "scale", 1)
-        if (
-            scale is not None
-            and re.search(r"log|(^|_)var(iance)?(_|$)|sigma2", word(program, scale))
-            and not isinstance(held(program, scale), ast.Call)
-        ):
+        raw = scale is not None and not isinstance(held(program, scale), ast.Call)
+        if raw and re.search(r"log|(^|_)var(iance)?(_|$)|sigma2", word(program, scale)):
             yield look_at(call)
 
 
@@ -101,10 +98,8 @@ def _clipped(program: Program, call: ast.Call) -> Iterator[Spot]:
             yield look_at(call, what="the ratio is about 1, and these bounds are about 0")
     elif name in {"min", "max", "minimum", "maximum"} and len(call.args) == 2:
         values = [held(program, one) for one in call.args]
-        if all(
-            re.search(r"surr|(\b|_)ratio|pg_?loss|policy_loss", f"{text(one)} {text(given)}")
-            for one, given in zip(values, call.args, strict=True)
-        ):
+        said = [f"{text(one)} {text(side)}" for one, side in zip(values, call.args, strict=True)]
+        if all(re.search(r"surr|(\b|_)ratio|pg_?loss|policy_loss", one) for one in said):
             signs = {one for value in values for one, _ in signed(program, value)[:1]}
             if signs == ({1} if name.startswith("max") else {-1}):
                 yield look_at(call, what="the objective is the smaller gain, and so the larger loss")
@@ -114,17 +109,11 @@ def _clipped(program: Program, call: ast.Call) -> Iterator[Spot]:
 def _old(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> object:
     """Find old log-probabilities computed in the innermost loop with the backward pass: the ratio is always 1."""
     loops = program.loops(statement)
-    if (
-        not loops
-        or not _OLD.search(name)
-        or not _LIKELY.search(name)
-        or isinstance(bare(program, value), ast.Subscript)
-    ):
+    old = _OLD.search(name) and _LIKELY.search(name)
+    if not loops or not old or isinstance(bare(program, value), ast.Subscript):
         return False
-    computed = any(
-        re.search(r"log_prob|evaluate|get_action|get_log|^detach$|clone", called(program, one))
-        for one in nodes_in(value, ast.Call)
-    )
+    names = [called(program, one) for one in nodes_in(value, ast.Call)]
+    computed = any(re.search(r"log_prob|evaluate|get_action|get_log|^detach$|clone", one) for one in names)
     subscript = any(isinstance(one, ast.Subscript) for one in ast.walk(value))
     updates = ".backward()" in text(loops[0]) and not re.search(r"env\w*\.step\(", text(loops[0]))
     return computed and not subscript and updates and "ratio" in around(program, statement) and look_at(statement)
@@ -253,11 +242,8 @@ def _rewarded(program: Program) -> Iterator[Spot]:
         if is_binary(node, ast.Mult):
             names = [word(program, one) for one in factors(node)]
             likely = any(_LIKELY.search(one) for one in names)
-            if (
-                likely
-                and len(names) == 2
-                and any(re.search(r"^(b_|batch_)?(r|rews?|rewards?)(_batch|_t|_b)?$", one) for one in names)
-            ) and not _replaced(program, node):
+            gains = any(re.search(r"^(b_|batch_)?(r|rews?|rewards?)(_batch|_t|_b)?$", one) for one in names)
+            if likely and gains and len(names) == 2 and not _replaced(program, node):
                 yield look_at(node)
 
 
@@ -277,9 +263,8 @@ def _records(program: Program, call: ast.Call) -> object:
     whole = around(program, program.tree)
     receiver = operand(program, call)
     name = text(receiver)
-    if not re.search(
-        r"^(\w+\.)*(saved_|episode_)?(log_probs?|logprobs?|saved_actions?|rewards|entropies|values)$", name
-    ):
+    kept = r"^(\w+\.)*(saved_|episode_)?(log_probs?|logprobs?|saved_actions?|rewards|entropies|values)$"
+    if not re.search(kept, name):
         return False
     last = name.rpartition(".")[2]
     emptied = (
@@ -287,24 +272,18 @@ def _records(program: Program, call: ast.Call) -> object:
         rf"|\b{last} = |\b{last}, .* = |\b{last}: "
     )
     emptied_at = [one.start() for one in re.finditer(emptied, whole)]
-    made = [
-        one
-        for one in program.nodes
-        if isinstance(one, ast.Assign | ast.AnnAssign)
-        and last
-        in [
-            word(program, it)
-            for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
-            for it in (target.elts if isinstance(target, ast.Tuple) else [target])
-        ]
-    ]
-    outside = (
-        len(made) == 1
-        and not program.loops(made[0])
-        and (program.function(made[0]) is None or getattr(program.function(made[0]), "name", "") == "__init__")
-    )
+    sets = [one for one in program.nodes if isinstance(one, ast.Assign | ast.AnnAssign)]
+    made = [one for one in sets if last in _targets(program, one)]
+    begun = len(made) == 1 and not program.loops(made[0])
+    outside = begun and getattr(program.function(made[0]), "name", "__init__") == "__init__"
     odd = outside and len(emptied_at) <= 1 and program.loops(call) and ".backward()" in whole
     return odd and look_at(call, name=name)
+
+
+def _targets(program: Program, node: ast.Assign | ast.AnnAssign) -> list[str]:
+    """Return the words of what a statement assigns to."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [word(program, it) for one in targets for it in (one.elts if isinstance(one, ast.Tuple) else [one])]
 
 
 @suspects_each("averaged before it is weighted", operations(ast.Mult))
@@ -333,12 +312,8 @@ def _uncleared(program: Program) -> Iterator[Spot]:
     """Find one of several optimizers that steps and never clears its gradients."""
     if re.search(r"\.grad = ", source(program)):
         return  # what it sets needs no clearing
-    steps = {
-        text(one.value): call
-        for call in program.calls_of(".step")
-        for one in [call.func]
-        if isinstance(one, ast.Attribute) and is_optimizer(program, one.value)
-    }
+    made = [(call, call.func.value) for call in program.calls_of(".step") if isinstance(call.func, ast.Attribute)]
+    steps = {text(one): call for call, one in made if is_optimizer(program, one)}
     clears = {text(operand(program, call)) for call in program.calls_of(".zero_grad")}
     known = all(is_optimizer(program, operand(program, call) or call) for call in program.calls_of(".zero_grad"))
     missing = [call for name, call in steps.items() if name not in clears]

@@ -107,10 +107,8 @@ def _inverted(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iter
         origin = text(held(program, bare(program, one)))
         if is_not or re.search(r"1(\.0*)? -|~|not |logical_not", origin.replace(text(one), "")):
             continue
-        if (
-            re.search(r"0(\.0)? if \w*(done|term)\w* else 1|1(\.0)? - (int|float)?\(?\w*(done|term)", source(program))
-            and not turned
-        ):
+        turned_before = r"0(\.0)? if \w*(done|term)\w* else 1|1(\.0)? - (int|float)?\(?\w*(done|term)"
+        if re.search(turned_before, source(program)) and not turned:
             continue
         if (not turned and _ENDED.search(name)) or (turned and _GOING.search(name)):
             yield spot(node, text=shown(one))
@@ -321,15 +319,9 @@ def _stays(program: Program, statement: ast.Assign, names: list[ast.expr]) -> ob
     new, loop = text(names[0]), program.loops(statement)[0]
     if not _NEXT.search(new) or not isinstance(names[0], ast.Name):
         return False
-    moves = [
-        one
-        for one in ast.walk(loop)
-        if isinstance(one, ast.Assign | ast.AnnAssign)
-        and one is not statement
-        and one.value is not None
-        and new in words_in(one.value)
-        and any(_STATELIKE.search(name) and name != new for name in _assigned(one))
-    ]
+    sets = [one for one in ast.walk(loop) if isinstance(one, ast.Assign | ast.AnnAssign) and one is not statement]
+    sets = [one for one in sets if one.value is not None and new in words_in(one.value)]
+    moves = any(_STATELIKE.search(name) and name != new for one in sets for name in _assigned(one))
     return not moves and not re.search(rf"self\.\w+ = {re.escape(new)}\b", text(loop)) and look_at(statement)
 
 
@@ -348,12 +340,8 @@ def _reset(program: Program, statement: ast.Assign, names: list[ast.expr]) -> It
     inside = re.search(r"reset\w*\(|rollout|run_episode", text(outer))
     ends = next((text(one) for one in names if re.search(r"done|term|^d$|over", text(one))), "")
     if len(loops) > 1 and not inside and "reset(" in around(program, statement):
-        yield spot(
-            outer,
-            statement,
-            text=f"for {shown(outer.target)} in {shown(outer.iter)}" if isinstance(outer, ast.For) else "while",
-            what="starts no new episode",
-        )
+        loop = f"for {shown(outer.target)} in {shown(outer.iter)}" if isinstance(outer, ast.For) else "while"
+        yield spot(outer, statement, text=loop, what="starts no new episode")
     elif ends and isinstance(loops[0], ast.For) and not _is_tested(loops, ends) and not inside:
         yield look_at(statement, what="goes on after the end of an episode")
 

@@ -126,9 +126,8 @@ def _of_one_output(program: Program, operand: ast.expr) -> bool:
     """Tell whether scores come from a layer with one output."""
     calls = (one for node in history(program, operand) for one in ast.walk(node) if isinstance(one, ast.Call))
     held = (layer(program, one.func) for one in calls if isinstance(one.func, ast.Name | ast.Attribute))
-    return any(
-        one is not None and one.name == "Linear" and number(argument(one.call, "out_features", 1)) == 1 for one in held
-    )
+    linear = [one for one in held if one is not None and one.name == "Linear"]
+    return any(number(argument(one.call, "out_features", 1)) == 1 for one in linear)
 
 
 @suspects_rows("softmax over an axis of size one", softmaxes)
@@ -220,9 +219,8 @@ def _key_mask(program: Program, call: ast.Call) -> Iterator[Spot]:
         said = text(given)
         ends = " ; ".join(text(one.node) for one in flow(program).ends(given))
         plain = re.sub(r"(\.bool\(\)|\.to\(\w+\.bool\))+$", "", said)
-        keeps = _KEEP.match(plain) or re.search(
-            r"(> 0|!= (0|\w*pad\w*|PAD\w*)|\.ne\(|< \w*len\w*.*)\)*(\.bool\(\))?$", ends
-        )
+        real = r"(> 0|!= (0|\w*pad\w*|PAD\w*)|\.ne\(|< \w*len\w*.*)\)*(\.bool\(\))?$"
+        keeps = _KEEP.match(plain) or re.search(real, ends)
         if keeps and not re.search(r"~|== |logical_not|\.eq\(", said + ends):
             yield spot(call, text=f"{name}={said}")
 
@@ -232,11 +230,8 @@ def _rows(program: Program, call: ast.Call, scores: ast.expr, mask: ast.expr, _:
     """Find scores filled by a padding mask with its new axis at the end."""
     product = _scores(program, scores) is not None
     texts = [text(one) for one in history(program, mask)]
-    rows = [
-        one
-        for one in texts
-        if re.search(r"\.unsqueeze\((-1|3)\)( == 0)?\)?$|\[\.\.\., None\]|\[:, :, None\]$|\[:, None, :, None\]", one)
-    ]
+    behind = r"\.unsqueeze\((-1|3)\)( == 0)?\)?$|\[\.\.\., None\]|\[:, :, None\]$|\[:, None, :, None\]"
+    rows = [one for one in texts if re.search(behind, one)]
     return product and rows and not any("&" in one or " * " in one for one in texts) and look_at(call)
 
 
@@ -362,11 +357,8 @@ def _weights(program: Program, call: ast.Call) -> object:
 
 def _first(program: Program, call: ast.Call, depth: int = 0) -> bool | None:
     """Tell whether a transformer layer takes the batch first."""
-    held = (
-        layer(program, call.args[0])
-        if depth < 3 and call.args and library_name(program, call).endswith("coder")
-        else None
-    )
+    coder = depth < 3 and call.args and library_name(program, call).endswith("coder")
+    held = layer(program, call.args[0]) if coder else None
     return flag(program, call, "batch_first") if held is None else _first(program, held.call, depth + 1)
 
 

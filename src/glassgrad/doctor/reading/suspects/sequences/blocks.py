@@ -16,6 +16,7 @@ from glassgrad.doctor.reading.suspects.sequences.parts import extra, inside, nam
 from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, library_name
 
+_ATTENDS = re.compile(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(")
 _PLACES = re.compile(r"pos|wpe|place")
 
 
@@ -53,11 +54,8 @@ def _turned(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spo
     """Find a softmax along the last axis of `k @ q.transpose(-2, -1)`."""
     for node in history(program, operand):
         pairs = [(one.left, one.right) for one in ast.walk(node) if is_binary(one, ast.MatMult)]
-        pairs += [
-            (one.args[0], one.args[1])
-            for one in nodes_in(node, ast.Call)
-            if called(program, one) in {"matmul", "bmm"} and len(one.args) == 2
-        ]
+        calls = [one for one in nodes_in(node, ast.Call) if called(program, one) in {"matmul", "bmm"}]
+        pairs += [(one.args[0], one.args[1]) for one in calls if len(one.args) == 2]
         for left, right in pairs:
             base = right.func.value if isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute) else right
             along = number(extra(program, call, "dim", 0))
@@ -117,14 +115,12 @@ def _no_residual(program: Program, owner: Class) -> Iterator[Spot]:
     if function is None or not re.search(r"Block|Layer", owner.node.name):
         return
     said = text(function)
-    if not re.search(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(", said) or not re.search(
-        r"\+", said
-    ):
+    if not _ATTENDS.search(said) or "+" not in said:
         return
     for node in inside(program, function, ast.Assign):
         if not isinstance(node, ast.Assign) or "+" in text(node.value):
             continue
-        attends = re.search(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(", text(node.value))
+        attends = _ATTENDS.search(text(node.value))
         target = node.targets[0]
         name = text(target.elts[0] if isinstance(target, ast.Tuple) else target)
         word = rf"\b{re.escape(name)}\b"

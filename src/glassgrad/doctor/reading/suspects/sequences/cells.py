@@ -106,11 +106,8 @@ def _same_input(program: Program) -> Iterator[Spot]:
         if held is None or len(call.args) < 2 or "backward(" in text(loops[0]):
             continue
         first = names_in(call.args[0])
-        token = [
-            one
-            for one in first
-            if re.match(r"(inp|input\w*|token\w*|dec\w*_in\w*|x_t|word|prev\w*|decoder_input)$", one)
-        ]
+        fed = r"(inp|input\w*|token\w*|dec\w*_in\w*|x_t|word|prev\w*|decoder_input)$"
+        token = [one for one in first if re.match(fed, one)]
         state = names_in(*call.args[1:]) & stored_in(loops[0])
         if token and re.search(rf"\b{re.escape(token[0])}{_CHANGED}", text(loops[0])):
             continue  # changed in place

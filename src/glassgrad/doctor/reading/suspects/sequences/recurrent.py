@@ -343,11 +343,8 @@ def _kept_in_fields(program: Program) -> Iterator[Spot]:
 
 def _starts_anew(program: Program, statement: ast.stmt, kept: set[str]) -> bool:
     function = program.function(statement)
-    fresh = (
-        one
-        for one in (ast.walk(function) if function is not None else ())
-        if isinstance(one, ast.Assign) and one.lineno < statement.lineno
-    )
+    before = list(nodes_in(function, ast.Assign)) if function is not None else []
+    fresh = [one for one in before if one.lineno < statement.lineno]
     return any(kept & stored_in(*one.targets) for one in fresh)
 
 

@@ -111,12 +111,13 @@ def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
         given = [text(arg) for arg in call.args[1:]]
         own = held is not None and (held.owner is not None or held.name == "Transformer")
         if (
-            held is not None
-            and own
-            and base.id in given
-            and re.match(r"(tgt|trg|target|y|dec|out|label)", base.id)
-            and (held.owner is None or not _shifts(program, held.owner.node))
+            held is None
+            or not own
+            or base.id not in given
+            or (held.owner is not None and _shifts(program, held.owner.node))
         ):
+            continue
+        if re.match(r"(tgt|trg|target|y|dec|out|label)", base.id):
             yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
 
 
@@ -195,14 +196,10 @@ def _looks_ahead(node: ast.AST) -> bool:
 def _view_classes(program: Program, one: Loss) -> object:
     """Find `cross_entropy(logits.view(batch, classes, -1), y)` of scores with the classes last."""
     node = one.input
-    return (
-        one.kind in {"cross_entropy", "nll_loss"}
-        and isinstance(node, ast.Call)
-        and called(program, node) in {"view", "reshape"}
-        and len(node.args) == 3
-        and not turns(node)
-        and spot(one.call, program.statement(one.call), text=shown(node))
-    )
+    if one.kind not in {"cross_entropy", "nll_loss"} or not isinstance(node, ast.Call) or len(node.args) != 3:
+        return False
+    viewed = called(program, node) in {"view", "reshape"} and not turns(node)
+    return viewed and spot(one.call, program.statement(one.call), text=shown(node))
 
 
 @suspects_each("mean over masked places", ast.Call)

@@ -247,11 +247,9 @@ def _wrong_side(program: Program, node: ast.Assign) -> object:
 @suspects_each("padding that is the end token", ast.Assign)
 def _pad_is_end(program: Program, node: ast.Assign) -> object:
     """Find `pad = eos`."""
-    return (
-        re.search(r"pad", text(node.targets[0]).lower())
-        and re.search(r"\beos|end_token|\['eos'\]|<eos>|EOS", text(node.value))
-        and not isinstance(node.value, ast.Tuple | ast.Call | ast.List | ast.Dict)
-    )
+    ends = re.search(r"\beos|end_token|\['eos'\]|<eos>|EOS", text(node.value))
+    plain = not isinstance(node.value, ast.Tuple | ast.Call | ast.List | ast.Dict)
+    return ends and plain and "pad" in text(node.targets[0]).lower()
 
 
 @suspects_each("ignored index of another token", ast.Call)
@@ -263,19 +261,19 @@ def _ignored(program: Program, call: ast.Call) -> object:
     said = text(given)
     other = re.search(r"(?i)\b(eos|bos|sos|unk|end|stop)", said)
     numbered = says(program, r"enumerate\(\w+(\(.*\))?\)\}")
-    zero = (
-        number(given) == 0 and numbered and not says(program, r"(?i)pad|unlabel|void|background|ignore_label|zeros\(")
-    )
+    zero = number(given) == 0 and numbered
+    zero = zero and not says(program, r"(?i)pad|unlabel|void|background|ignore_label|zeros\(")
     return other or zero
 
 
 @suspects("padding index of another number")
 def _padding_idx(program: Program) -> Iterator[Spot]:
     """Find an embedding whose padding_idx is not the number that the sequences are padded with."""
-    fills = {
-        number(argument(one, "padding_value", 2)) if is_given(one, "padding_value", 2) else 0.0
-        for one in [*program.calls_of("pad_sequence"), *program.calls_of(".pad_sequence")]
-    }
+    pads = [*program.calls_of("pad_sequence"), *program.calls_of(".pad_sequence")]
+    values = [
+        argument(one, "padding_value", 2) if is_given(one, "padding_value", 2) else ast.Constant(0) for one in pads
+    ]
+    fills = {number(one) for one in values}
     for call in program.calls:
         given = number(argument(call, "padding_idx", 2)) if called(program, call) == "Embedding" else None
         if given is not None and fills and None not in fills and given not in fills:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import DEEPEST, Class, Program, number
+from glassgrad.doctor.reading.program import DEEPEST, Class, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary
 from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, names_in, operand, text
 from glassgrad.doctor.reading.values import layer, losses
 
 _SAME = named(
@@ -28,12 +28,9 @@ def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, st
         part = parts_of(node)[0] if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) else None
         if isinstance(program.parents.get(node), ast.Subscript):
             continue  # an index such as `x[order[i : i + n]]`
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(part, ast.Slice)
-            and part.lower is not None
-            and part.upper is not None
-        ) and any(isinstance(one, ast.Name) for one in ast.walk(part.lower)):
+        if not isinstance(node, ast.Subscript) or not isinstance(part, ast.Slice):
+            continue
+        if part.lower is not None and part.upper is not None and names_in(part.lower):
             yield program.function(node) or program.tree, node, text(part.lower), text(part.upper)
 
 
@@ -120,9 +117,8 @@ def _split(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = called(program, call)
         keys = {one.arg: text(one.value) for one in call.keywords}
-        if name == "random_split" or (
-            name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
-        ):
+        split = name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
+        if split or name == "random_split":
             yield look_at(call)
         target = text(program.statement(call))
         if name in {"randperm", "permutation"} and not program.loops(call) and not call.keywords:
@@ -135,11 +131,8 @@ def _split(program: Program) -> Iterator[Spot]:
 @suspects_each("shifted against the time", calls_of(".shift"))
 def _frames(program: Program, call: ast.Call) -> object:
     """Find `frame["target"] = x.shift(1)` and `frame["lag"] = x.shift(-1)` of pandas."""
-    by = (
-        number(call.args[0])
-        if call.args
-        else next((number(one.value) for one in call.keywords if one.arg == "periods"), 1.0)
-    )
+    periods = argument(call, "periods", 0)
+    by = number(periods) if periods is not None else 1.0
     statement = program.statement(call)
     name = text(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
     ahead = re.search(r"target|label|next|future|\by\b|'y'", name)
@@ -163,11 +156,8 @@ def _ahead(program: Program, owner: Class) -> Iterator[Spot]:
             yield look_at(call)
         if not isinstance(call, ast.Call):
             continue
-        sides = (
-            call.args[1].elts
-            if called(program, call) == "pad" and len(call.args) > 1 and isinstance(call.args[1], ast.Tuple)
-            else []
-        )
+        given = call.args[1] if called(program, call) == "pad" and len(call.args) > 1 else None
+        sides = given.elts if isinstance(given, ast.Tuple) else []
         if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
             yield look_at(call)
         keys = {one.arg for one in call.keywords}

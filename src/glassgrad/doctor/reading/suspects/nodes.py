@@ -9,7 +9,7 @@ from types import UnionType
 from typing import TypeGuard, TypeVar
 
 from glassgrad.doctor.reading.program import Class, Function, Program
-from glassgrad.doctor.reading.suspects.spelling import callee, text
+from glassgrad.doctor.reading.suspects.spelling import callee, ident, text
 
 N = TypeVar("N")
 Named = tuple[str, ast.expr, ast.stmt]
@@ -28,6 +28,11 @@ def nodes(program: Program, kind: type[N] | UnionType) -> list[N]:
 def is_binary(node: object, kinds: type[ast.operator] | UnionType) -> TypeGuard[ast.BinOp]:
     """Tell whether a node is an operation such as a sum: `is_binary(node, ast.Add | ast.Sub)`."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, kinds)
+
+
+def flat(node: ast.expr, kinds: type[ast.operator] | UnionType) -> list[ast.expr]:
+    """Return the operands of operations of some kinds within one another: a, b and c of `a + (b + c)`."""
+    return [*flat(node.left, kinds), *flat(node.right, kinds)] if is_binary(node, kinds) else [node]
 
 
 def is_negative(node: object) -> TypeGuard[ast.UnaryOp]:
@@ -70,9 +75,7 @@ def _pairs(target: ast.expr, value: ast.expr, statement: ast.stmt) -> Iterator[N
         for one, part in zip(target.elts, value.elts, strict=True):
             yield from _pairs(one, part, statement)
     elif isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-        while isinstance(target, ast.Subscript):
-            target = target.value
-        yield getattr(target, "attr", getattr(target, "id", "")), value, statement
+        yield ident(target), value, statement
 
 
 @functools.lru_cache(maxsize=64)  # a dozen suspects walk the same functions: without it a long script takes minutes
@@ -81,7 +84,6 @@ def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]
     found: list[tuple[ast.expr, ast.expr, ast.Assign]] = []
     for node in nodes_in(root, ast.Assign):
         for target in node.targets:
-            assert True
             parts = target.elts if isinstance(target, ast.Tuple) else []
             values = node.value.elts if isinstance(node.value, ast.Tuple) else []
             paired = zip(parts, values, strict=True) if parts and len(parts) == len(values) else [(target, node.value)]

@@ -37,6 +37,15 @@ def operand(program: Program, call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else None
 
 
+def receiver(node: ast.expr, program: Program | None = None) -> ast.expr:
+    """Return x of `x.a().b()`; with a program, functions of libraries such as `torch.exp(x)` stay as they are."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if program is not None and program.names.full(node.func):
+            break
+        node = node.func.value
+    return node
+
+
 def ident(node: ast.AST | None) -> str:
     """Return the name of a variable, an attribute, or what an index selects from; empty for other expressions."""
     while isinstance(node, ast.Subscript):
@@ -73,15 +82,8 @@ def mentions_any(program: Program, pattern: re.Pattern[str]) -> bool:
 
 
 def _all_names(program: Program) -> Iterator[str]:
-    for node in program.nodes:
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            yield node.name
+    kinds = ((ast.Name, "id"), (ast.Attribute, "attr"), (ast.arg, "arg"), ((*FUNCTIONS, ast.ClassDef), "name"))
+    return (getattr(node, key) for node in program.nodes for kind, key in kinds if isinstance(node, kind))
 
 
 def words_in(node: ast.AST) -> KeysView[str]:

@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import LABELS, bare
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.nodes import assigned, is_binary, nodes, targets_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, receiver, text
 from glassgrad.doctor.reading.values import end, losses
 
 _PREDICTED = re.compile(r"pred|guess|output|y_?hat|scores?$|prob|logit|(^|_)(out|p)$", re.IGNORECASE)
@@ -25,8 +25,7 @@ _DECIDED = re.compile(r"argmax|[^-]> ?0|>= ?0|round\(|\.int\(\)|astype\(int|\.pr
 
 def _named_values(program: Program) -> Iterator[tuple[str, ast.expr]]:
     """Yield the names of figures with their values: assignments, entries of dictionaries, results of functions."""
-    for target, value, _ in assigned(program.tree):
-        yield ident(target).lower(), value
+    yield from ((ident(target).lower(), value) for target, value, _ in assigned(program.tree))
     for node in program.nodes:
         if isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
@@ -154,12 +153,7 @@ def _signs(text: str) -> tuple[bool, bool] | None:
 def _overlap(program: Program, name: str, value: ast.expr) -> Iterator[Spot]:
     """Find F1 and Dice without the factor 2, and a union from which the intersection is not subtracted."""
     fraction = value.right if isinstance(value, ast.BinOp) and number(value.left) == 1 else value
-    while (
-        isinstance(fraction, ast.Call)
-        and isinstance(fraction.func, ast.Attribute)
-        and not program.names.full(fraction.func)
-    ):
-        fraction = fraction.func.value
+    fraction = receiver(fraction, program)
     if not is_binary(fraction, ast.Div):
         return
     above, below = text(fraction.left), text(fraction.right)
@@ -206,9 +200,7 @@ def _roots(program: Program, node: ast.expr | ast.stmt) -> object:
     value = node.value if isinstance(node, ast.AugAssign) else None
     if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "append" and node.args:
         value = node.args[0]
-    if value is None or not program.loops(node):
-        return False
-    if re.search(r"psnr|log10|norm|grad", text(node)):
+    if value is None or not program.loops(node) or re.search(r"psnr|log10|norm|grad", text(node)):
         return False
     said = " ".join([text(value), *(text(one.node) for one in flow(program).ends(bare(value)))])
     if not re.search(r"sqrt\(.*(mse|loss|crit|mean|err)|mean\(\)\.sqrt\(\)|(mse|loss|mean|err)\w*.*\*\* 0\.5", said):

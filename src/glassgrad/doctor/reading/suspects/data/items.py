@@ -116,7 +116,7 @@ def _changed(program: Program) -> Iterator[Spot]:
 
 def _is_new(method: ast.AST, name: str, place: ast.AST) -> bool:
     """Tell whether a variable gets another value before a place."""
-    known = [node for target, value, node in assigned(method) if ident(target) == name and isinstance(value, ast.expr)]
+    known = [node for target, value, node in assigned(method) if ident(target) == name]
     return any(node.lineno < getattr(place, "lineno", 0) for node in known)
 
 
@@ -252,9 +252,8 @@ def _by_appearance(program: Program, target: ast.expr, value: ast.expr, node: as
         return False
     name, outer = text(target), program.parents.get(node)
     around = text(function)
-    counts = re.search(
-        rf"enumerate\({re.escape(name)}\)|(?<![\w.]){re.escape(name)}\.index\(|zip\({name}, range", around
-    )
+    numbers = rf"enumerate\({re.escape(name)}\)|(?<![\w.]){re.escape(name)}\.index\(|zip\({name}, range"
+    counts = re.search(numbers, around)
     codes = "factorize" in said
     ordered = re.search(rf"{re.escape(name)}\.sort\(|{re.escape(name)} = sorted\(", around)
     odd = (counts or codes) and not ordered and not isinstance(outer, ast.If) and _makes_both(program, function)
@@ -309,13 +308,8 @@ def _among(program: Program) -> Iterator[Spot]:
         column = number(value.slice.elts[1]) if isinstance(value.slice, ast.Tuple) else None
         for other, theirs, statement in columns if column is not None and LABELS.search(ident(target)) else ():
             rows = theirs.slice.elts[1] if isinstance(theirs.slice, ast.Tuple) else None
-            if (
-                text(theirs.value) != text(value.value)
-                or not isinstance(rows, ast.Slice)
-                or LABELS.search(ident(other))
-            ):
-                continue
-            if column is not None and _covers(rows, column):
+            same = text(theirs.value) == text(value.value) and not LABELS.search(ident(other))
+            if same and isinstance(rows, ast.Slice) and column is not None and _covers(rows, column):
                 yield look_at(statement, node, target=shown(node))
     yield from _whole_table(program, columns)
     yield from _stacked(program)
@@ -359,7 +353,7 @@ def _window(program: Program) -> Iterator[Spot]:
     """Find `x[i : i + n]` whose target is not `x[i + n]`: one more, one less, or the window itself."""
     windows: dict[ast.AST, list[ast.Subscript]] = {}
     for node in nodes(program, ast.Subscript):
-        if isinstance(node.ctx, ast.Load) and not _in_training(program, node):
+        if isinstance(node.ctx, ast.Load) and not any(trains(program, one) for one in program.loops(node)):
             windows.setdefault(program.function(node) or program.tree, []).append(node)
     for found in windows.values():
         for one in found:
@@ -380,10 +374,6 @@ def _window(program: Program) -> Iterator[Spot]:
                     or re.fullmatch(rf"{re.escape(end)} [+-] 1|{re.escape(end)} \+ 1:.*", index)
                 ):
                     yield look_at(other, one, window=shown(one))
-
-
-def _in_training(program: Program, node: ast.AST) -> bool:
-    return any(trains(program, one) for one in program.loops(node))
 
 
 @suspects("numbers of words begin at the padding")

@@ -26,6 +26,7 @@ from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, 
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)
+_TRUTH = re.compile(r"^(true_?)?(w|weights?|cent(er|re)s?|means|protos?|prototypes|templates|basis|coef\w*|w_true)$")
 _ORDERS = named("randperm permutation shuffle permuted")
 _GROUPS = re.compile(
     r"(^|_)(subject|patient|speaker|person|people|writer|user|participant|recording|session)s?(_|$)", re.IGNORECASE
@@ -321,10 +322,7 @@ def _other_truth(program: Program) -> Iterator[Spot]:
         if not any(map(TRAIN.search, targets)) or not any(map(HELD_OUT.search, targets)):
             continue
         for target, value, node in assigned(function):
-            truth = re.search(
-                r"^(true_?)?(w|weights?|cent(er|re)s?|means|protos?|prototypes|templates|basis|coef\w*|w_true)$",
-                ident(target),
-            )
+            truth = _TRUTH.search(ident(target))
             fresh = not re.search(r"RandomState|default_rng|manual_seed", text(function))
             fresh = fresh and not program.loops(node)
             counts = {one.arg for one in function.args.args}

@@ -102,9 +102,8 @@ def bare(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.BinOp | ast.Call):
         if isinstance(node, ast.BinOp):
             node = node.right if number(node.left) is not None else node.left
+        elif isinstance(node.func, ast.Attribute):
+            node = node.func.value
         else:
-            inner = (
-                node.func.value if isinstance(node.func, ast.Attribute) else node.args[0] if node.args else node.func
-            )
-            node = inner
+            node = node.args[0] if node.args else node.func
     return node

@@ -29,6 +29,7 @@ _PIXELS = re.compile(r"image|img|pic(ture)?s?(_|$)|photo|frame|pixel", re.IGNORE
 _INPUTS = re.compile(r"(^|_)(x|xs|xb|X|inputs?|features?|signals?|images?|data)(_|$)")
 _SCALERS = named("fit_transform transform normalize standardize scale normalise")
 _FLIPS = named("RandomHorizontalFlip RandomVerticalFlip fliplr flipud hflip vflip")
+_DRAWN = re.compile(r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$")
 _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
 
@@ -68,9 +69,7 @@ def _by_example(program: Program) -> Iterator[Spot]:
     loops = {id(node) for loop in training_loops(program) for node in ast.walk(loop)}
     for node in nodes(program, ast.expr):
         inside = getattr(program.function(node), "name", "") == "__getitem__" or id(node) in loops
-        if not inside or not _own(program, node):
-            continue
-        if not re.search(r"adv|return|reward", shown(node)):
+        if inside and _own(program, node) and not re.search(r"adv|return|reward", shown(node)):
             yield look_at(node)
 
 
@@ -95,8 +94,7 @@ def _alone(program: Program) -> Iterator[Spot]:
             made = program.value_of(call.args[0]) if call.args and isinstance(call.args[0], ast.Name) else None
             scaled_too = any(_is_scaling(one) for one in call.keywords) or " / " in text(call)
             if HELD_OUT.search(target) and not scaled_too and (made is None or not _scales(program, made)):
-                for one in (given[0], call):
-                    yield spot(one, text=shown(given[0]), other=shown(call))
+                yield from (spot(one, text=shown(given[0]), other=shown(call)) for one in (given[0], call))
 
 
 def _scales(program: Program, value: ast.expr) -> bool:
@@ -313,10 +311,7 @@ def _once(program: Program, owner: Class) -> Iterator[Spot]:
     item = owner.methods.get("__getitem__")
     for attribute, bounds in owner.attributes.items() if item is not None else ():
         value = bounds[0].value
-        drawn = value is not None and re.search(
-            r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$",
-            text(value),
-        )
+        drawn = _DRAWN.search(text(value))
         if drawn and item is not None and attribute in words_in(item) and isinstance(bounds[0].statement, ast.stmt):
             yield look_at(bounds[0].statement)
 
@@ -326,9 +321,7 @@ def _mirrored(program: Program) -> Iterator[Spot]:
     """Find flips of examples in a script about digits or letters."""
     if not re.search(r"digit|mnist|svhn|glyph|letter|emnist|omniglot", " ".join(words_in(program.tree)), re.IGNORECASE):
         return
-    for call in program.calls:
-        if called(program, call) in _FLIPS:
-            yield look_at(call)
+    yield from (look_at(call) for call in program.calls if called(program, call) in _FLIPS)
 
 
 # --- pictures ---

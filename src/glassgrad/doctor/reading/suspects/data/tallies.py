@@ -149,9 +149,7 @@ def _padded(program: Program) -> Iterator[Spot]:
     if not re.search(r"ignore_index|padding_idx|pad_sequence|PAD\b|pad_id", source(program)):
         return
     for node in nodes(program, ast.Compare):
-        if not isinstance(node.ops[0], ast.Eq):
-            continue
-        if isinstance(node.left, ast.Call | ast.Name):
+        if isinstance(node.ops[0], ast.Eq) and isinstance(node.left, ast.Call | ast.Name):
             said = text(program.statement(node))
             best = any("argmax" in text(one.node) or "max(" in text(one.node) for one in flow(program).ends(node.left))
             reduced = re.search(r"==[^=]*\)\.(float\(\)\.|double\(\)\.)?(mean|sum)\(", said)
@@ -187,9 +185,7 @@ def _titled(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         if isinstance(node, FUNCTIONS) and re.match(r"(val|test|eval)", node.name) and "backward" not in words_in(node):
             for loop in nodes_in(node, ast.For):
-                if not TRAIN.search(text(loop.iter)):
-                    continue
-                if not re.search(r"split|mode", text(loop.iter)):
+                if TRAIN.search(text(loop.iter)) and not re.search(r"split|mode", text(loop.iter)):
                     yield spot(loop, text=shown(loop.iter), words=node.name)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import Iteration, rounds, trainings
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, argument, number, place_of
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Program, argument, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizer_name, optimizers
@@ -57,13 +57,9 @@ def _one_batch(program: Program, node: ast.Assign) -> Iterator[Spot]:
         same = program.function(one.node) is program.function(node) and one.node.lineno > node.lineno
         counted = isinstance(one.node, ast.For) and text(one.node.iter).startswith(("range(", "trange("))
         used = names & names_in(one.node)
-        stored = {part.id for part in nodes_in(one.node, ast.Name) if _is_set(part)}
+        stored = {part.id for part in nodes_in(one.node, ast.Name) if isinstance(part.ctx, ast.Store)}
         if same and counted and used and not stored & used:
             yield look_at(node, one.node)
-
-
-def _is_set(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store)
 
 
 @suspects_each("slice that does not move on", ast.Subscript)
@@ -126,13 +122,9 @@ def _early(program: Program, node: ast.Break) -> object:
     trains = has_call(loops[0], "backward", "step") and len(loops) > 1
     counts = re.fullmatch(r"(i|idx|batch_idx|it|step|j|batch|b|batch_i) (==|>=|>) (\d+)", text(test.test))
     stops = re.search(r"patien|early|stop|wait", text(test.test), re.IGNORECASE)
-    odd = len(loops) > 1 and ((trains and counts) or (stops and not _leaves_outer(test, loops)))
+    asked_again = text(loops[1]).count(text(test.test)) > 1 if len(loops) > 1 else True
+    odd = len(loops) > 1 and ((trains and counts) or (stops and not asked_again))
     return odd and spot(test, node, text=shown(test.test))
-
-
-def _leaves_outer(test: ast.If, loops: list[Loop]) -> bool:
-    """Tell whether an outer loop asks for the same condition."""
-    return text(loops[1]).count(text(test.test)) > 1
 
 
 @suspects_each("rounds passed over", trainings)
@@ -181,12 +173,7 @@ def _swallowed(program: Program, node: ast.Try) -> Iterator[Spot]:
         quiet = all(isinstance(one, ast.Pass | ast.Continue) or _prints(one) for one in handler.body)
         broad = text(handler.type) in {"", "Exception", "BaseException", "RuntimeError", "ValueError"}
         if quiet and broad and program.loops(node):
-            yield spot(handler_place(node), text=f"except {text(handler.type)}".strip())
-
-
-def handler_place(node: ast.Try) -> ast.stmt:
-    """Return the first statement of a handler, which says where errors go."""
-    return node.handlers[0].body[0]
+            yield spot(node.handlers[0].body[0], text=f"except {text(handler.type)}".strip())
 
 
 def _prints(node: ast.stmt) -> bool:

@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import Event, Iteration, iterations, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, number
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizers
@@ -18,6 +18,7 @@ from glassgrad.doctor.reading.suspects.nodes import has_call, is_binary, is_with
 from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 from glassgrad.doctor.reading.values import mentions
 
+_TRAINS = re.compile(r"(compute_|get_|training_)?(loss|criterion)|training_step|train_step")
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
 _OTHERS = re.compile(
     r"target|teacher|large|frozen|pretrain|soft|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric",
@@ -34,15 +35,10 @@ def _never_cleared(program: Program, one: Iteration) -> Iterator[Spot]:
     steps, passes = one.of("step"), one.own("backward")
     inside = one.of("zero") or re.search(r"zero_grad|\.grad = None|\.grad\.zero_|\.grad\.fill_", text(one.node))
     known = one.whole or re.search(r"train|step|fit|update|epoch|optimi", getattr(one.node, "name", ""))
-    if steps and not inside and known and not _is_bare(one.node, steps):
+    closure = isinstance(one.node, FUNCTIONS) and all(it.loops for it in steps)
+    if steps and not inside and known and not closure:
         elsewhere = "only outside of the loop" if "zero_grad" in source(program) else "nowhere"
-        for event in (passes[0], steps[0]):
-            yield look_at(event.node, where=elsewhere)
-
-
-def _is_bare(node: ast.AST, steps: list[Event]) -> bool:
-    """Tell whether a part of a training is a closure, or steps in an inner loop."""
-    return isinstance(node, FUNCTIONS) and all(one.loops for one in steps)
+        yield from (look_at(event.node, where=elsewhere) for event in (passes[0], steps[0]))
 
 
 @suspects_each("gradients cleared in some rounds", trainings)
@@ -167,7 +163,7 @@ def _running(program: Program, one: Iteration) -> Iterator[Spot]:
         if not isinstance(one.node, LOOPS) or not name.isidentifier() or event.chain:
             continue
         sets = [node for node in nodes_in(one.node, ast.stmt) if assigned(node) == name]
-        adds = [node for node in sets if _adds(node, name) and _loops_of(program, node) == [one.node]]
+        adds = [node for node in sets if _adds(node, name) and program.loops(node)[:1] == [one.node]]
         fresh = [node for node in sets if node not in adds]
         if adds and not fresh:
             yield look_at(adds[0], event.node)
@@ -178,10 +174,6 @@ def _adds(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.AugAssign):
         return isinstance(node.op, ast.Add)
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and mentions(node.value, name)
-
-
-def _loops_of(program: Program, node: ast.AST) -> list[Loop]:
-    return program.loops(node)[:1]
 
 
 @suspects_each("graph kept in a training", trainings)
@@ -374,12 +366,12 @@ def _off(program: Program) -> Iterator[Spot]:
     for function in program.nodes:
         marks = function.decorator_list if isinstance(function, FUNCTIONS) else []
         marks = [one for one in marks if re.search(r"no_grad|inference_mode", text(one))]
-        if isinstance(function, FUNCTIONS) and marks and (has_call(function, "backward") or _is_loss(function.name)):
+        if (
+            isinstance(function, FUNCTIONS)
+            and marks
+            and (has_call(function, "backward") or _TRAINS.fullmatch(function.name))
+        ):
             yield spot(marks[0], function, text=f"@{shown(marks[0])}")
-
-
-def _is_loss(name: str) -> bool:
-    return bool(re.fullmatch(r"(compute_|get_|training_)?(loss|criterion)|training_step|train_step", name))
 
 
 # --- updates by hand ---

@@ -58,9 +58,7 @@ def _in_epochs(program: Program) -> Iterator[Spot]:
         for event in outer.own("schedule"):
             made = schedule_of(program, event)
             name = schedule_name(program, made.node) if made is not None else ""
-            if made is None or not inner or not name:
-                continue
-            if _of_batches(name, made.node):
+            if made is not None and inner and name and _of_batches(name, made.node):
                 yield look_at(event.node, made.node, made=shown(made.node))
     yield from _by_lightning(program)
 

@@ -404,10 +404,8 @@ def _swa(program: Program, call: ast.Call) -> object:
 @suspects("weights of an average exchanged")
 def _exchanged(program: Program) -> Iterator[Spot]:
     """Find `decay * new + (1 - decay) * average`, `average.lerp_(new, decay)` and their likes."""
-    decay, mean = (
-        r"(self\.)?(\w*decay|momentum|beta|alpha_ema|m)",
-        r"(self\.)?\w*(ema|shadow|avg|average|slow|target|teacher|mean)\w*(\.data|\[\w+\])?",
-    )
+    decay = r"(self\.)?(\w*decay|momentum|beta|alpha_ema|m)"
+    mean = r"(self\.)?\w*(ema|shadow|avg|average|slow|target|teacher|mean)\w*(\.data|\[\w+\])?"
     forms = (
         rf"{decay} \* (?!{mean} )[\w.]+(\[\w+\])? \+ \(1(\.0)? - {decay}\) \* {mean}",
         rf"\(1(\.0)? - {decay}\) \* {mean} \+ {decay} \* ",

@@ -33,7 +33,7 @@ KEEPING = named(
 
 def words(name: str) -> frozenset[str]:
     """Return the words of a name in small letters: `posDist_2` has pos, dist and 2."""
-    return frozenset(one for one in re.findall(r"[a-z]+|\d+", _CAMEL.sub("_", name).lower()) if one)
+    return frozenset(re.findall(r"[a-z]+|\d+", _CAMEL.sub("_", name).lower()))
 
 
 def words_of(node: ast.AST | None) -> frozenset[str]:

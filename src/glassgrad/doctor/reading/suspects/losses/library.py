@@ -27,7 +27,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import ident, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, layer, library_name, losses, op
 
@@ -157,22 +157,18 @@ _PARTS = (frozenset({"train", "tr"}), frozenset({"val", "valid", "validation", "
 @suspects("prediction and target of different parts")
 def _other_part(program: Program) -> Iterator[Spot]:
     """Find a loss or a comparison of a prediction for one part of the data with the targets of another one."""
-    pairs: list[tuple[ast.expr, ast.expr, ast.expr | None]] = [
-        (one.call, one.input, one.target) for one in losses(program)
-    ]
-    pairs += [(one, one.left, one.right) for one in _differences(program)]
+    pairs: list[tuple[ast.expr, ast.expr, ast.expr | None]] = []
+    pairs += [(one.call, one.input, one.target) for one in losses(program)]
+    less = [one for one in nodes(program, ast.BinOp) if isinstance(one.op, ast.Sub)]
+    less = [one for one in less if not re.search(r"mean|std|min|max|len|size|shape", text(one))]
+    pairs += [(one, one.left, one.right) for one in less]
     for node, left, right in pairs:
         deep = not isinstance(node, ast.BinOp)
-        nodes = [within(program, side) if deep else ast.walk(side or node) for side in (left, right)]
-        said = [frozenset().union(*map(words_of, one)) for one in nodes]
+        parts = [within(program, side) if deep else ast.walk(side or node) for side in (left, right)]
+        said = [frozenset().union(*map(words_of, one)) for one in parts]
         sides = [{at for at, known in enumerate(_PARTS) if side & known} for side in said]
         if all(sides) and not sides[0] & sides[1]:
             yield look_at(node)
-
-
-def _differences(program: Program) -> list[ast.BinOp]:
-    found = [one for one in program.nodes if is_binary(one, ast.Sub)]
-    return [one for one in found if not re.search(r"mean|std|min|max|len|size|shape", text(one))]
 
 
 @suspects("target of another output")
@@ -234,7 +230,7 @@ def _cut(program: Program, one: Loss) -> object:
 @suspects_each("logits viewed before their loss", losses)
 def _viewed(program: Program, one: Loss) -> object:
     """Find logits that a view brings into the form of the loss: a map of classes as rows, or three axes."""
-    node = one.input if isinstance(one.input, ast.Call) else held_view(program, one.input)
+    node = program.value_of(one.input) if isinstance(one.input, ast.Name) else one.input
     name, operand = called(program, node)
     if one.kind not in _CLASSES or name not in {"view", "reshape"} or not isinstance(node, ast.Call):
         return False
@@ -242,11 +238,6 @@ def _viewed(program: Program, one: Loss) -> object:
     turned = any(called(program, part)[0] in {"permute", "transpose", "movedim"} for part in within(program, node))
     odd = len(node.args) >= 3 or (made is not None and made.op == "conv" and not turned and len(node.args) == 2)
     return odd and look_at(node, one.call)
-
-
-def held_view(program: Program, node: ast.expr) -> ast.expr | None:
-    """Return what a variable holds, with the reshapes around it."""
-    return program.value_of(node) if isinstance(node, ast.Name) else node
 
 
 @suspects_each("normalised along the batch", ast.Call)
@@ -294,7 +285,7 @@ def _wrong_way(program: Program, call: ast.Call, _: ast.Call) -> object:
         frozenset().union(*(words_of(node) for node in within(program, side) if isinstance(node, ast.Name)))
         for side in (argument(call, "input", 0), argument(call, "target", 1))
     )
-    odd = "teacher" in given - target and "student" in target | {"student"} and "student" not in given
+    odd = "teacher" in given - target and "student" not in given
     return odd and look_at(call)
 
 
@@ -304,17 +295,13 @@ def _one_side(program: Program, one: Loss) -> object:
     if one.kind not in {"kl_div", "cross_entropy", "mse_loss"} or one.target is None:
         return False
     sides = [_is_warm(program, side) for side in (one.input, one.target)]
-    soft = [_softened(program, side) for side in (one.input, one.target)]
-    return sides[0] is not sides[1] and all(soft) and look_at(one.call)
+    ops = [{called(program, part)[0] for part in within(program, side)} for side in (one.input, one.target)]
+    return sides[0] is not sides[1] and all(it & {"softmax", "log_softmax"} for it in ops) and look_at(one.call)
 
 
 def _is_warm(program: Program, node: ast.expr | None) -> bool:
     divided = (one for one in within(program, node) if is_binary(one, ast.Div | ast.Mult))
     return any(words(ident(one.right)) & _HEAT for one in divided)
-
-
-def _softened(program: Program, node: ast.expr) -> bool:
-    return any(called(program, one)[0] in {"softmax", "log_softmax"} for one in within(program, node))
 
 
 # --- other losses of the library ---
@@ -378,8 +365,8 @@ def _similarity(program: Program) -> Iterator[Spot]:
 
 
 @suspects_rows("multi-hot labels for the margin loss", uses_of("multilabel_margin_loss", "MultiLabelMarginLoss"))
-def _multi_margin(program: Program, call: ast.Call, made: ast.Call) -> Iterator[Spot]:
-    yield look_at(made, call)
+def _multi_margin(program: Program, call: ast.Call, made: ast.Call) -> object:
+    return look_at(made, call)
 
 
 # --- options ---

@@ -218,12 +218,7 @@ def _levels(program: Program, node: ast.Compare) -> object:
     places = "arange" in text(held(program, sides[0]) or left) and not both
     if not places or not isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE):
         return False
-    return is_target(program, _plain(sides[1]))
-
-
-def _plain(node: ast.expr) -> ast.expr:
-    """Return x of `x[:, None]`."""
-    return node.value if isinstance(node, ast.Subscript) else node
+    return is_target(program, sides[1].value if isinstance(sides[1], ast.Subscript) else sides[1])
 
 
 # --- penalties ---

@@ -14,7 +14,7 @@ from glassgrad.doctor.reading.rule import Spot, shown
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, complement, within
 from glassgrad.doctor.reading.suspects.losses.written import text_within, two_sides
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, source, text
 
 _SURVIVAL = re.compile(r"cox|surv|hazard|partial|breslow|censor", re.IGNORECASE)
@@ -88,21 +88,12 @@ def _each_batch(program: Program) -> Iterator[Spot]:
             continue
         name = getattr(program.function(node), "name", "")
         used = about_loss(program, node) or re.search("loss|elbo", name)
-        parts = list(_added(node))
+        parts = flat(node, ast.Add)
         found = [it for one in parts if (it := _divergence(program, one)) is not None]
         others = [one for one in parts if _divergence(program, one) is None and not isinstance(one, ast.Constant)]
         weighed = any(_is_weighed(program, one) for one in others)
         if used and found and others and not weighed and not _DIVERGENCE.search(name):
             yield look_at(node, found[0], name=shown(found[0]))
-
-
-def _added(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the terms of a sum."""
-    if is_binary(node, ast.Add):
-        yield from _added(node.left)
-        yield from _added(node.right)
-    else:
-        yield node
 
 
 def _is_weighed(program: Program, node: ast.expr) -> bool:

@@ -30,7 +30,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import end, losses
 
@@ -177,14 +177,11 @@ def _is_log(program: Program, node: ast.expr) -> bool:
 def _smoothing(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `y * (1 - eps) + eps` without a division by the number of classes."""
     for one, other in ((node.left, node.right), (node.right, node.left)):
-        less = [said for part in factors_of(one) if (inner := complement(part)) is not None and (said := _text(inner))]
+        turned = [inner for part in factors_of(one) if (inner := complement(part)) is not None]
+        less = [text(inner) for inner in turned if number(inner) is None]
         hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in factors_of(one))
         if less and hot and text(other) == less[0] and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE):
             yield look_at(node)
-
-
-def _text(node: ast.expr) -> str:
-    return text(node) if number(node) is None else ""
 
 
 @suspects_each("divergence from the prior to the posterior", ast.Call)
@@ -208,12 +205,6 @@ def _sums(program: Program) -> Iterator[ast.BinOp]:
                 yield node
 
 
-def _flat(node: ast.expr) -> list[ast.expr]:
-    if is_binary(node, ast.Add | ast.Sub):
-        return [*_flat(node.left), *_flat(node.right)]
-    return [node]
-
-
 def _is_term(program: Program, node: ast.expr) -> bool:
     """Tell whether a term is a loss by its name or by its call."""
     made = [one for one in factors_of(node) if is_loss_name(ident(one)) or words(ident(one)) & {"kl", "kld", "bce"}]
@@ -224,7 +215,7 @@ def _is_term(program: Program, node: ast.expr) -> bool:
 
 @suspects_each("loss term with an extreme weight", _sums)
 def _extreme(program: Program, node: ast.BinOp) -> Iterator[Spot]:
-    found = _flat(node)
+    found = flat(node, ast.Add | ast.Sub)
     if len(found) < 2 or not any(_is_term(program, one) for one in found):
         return
     for one in found:
@@ -238,7 +229,7 @@ def _extreme(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 @suspects_each("two terms with the same weight", _sums)
 def _same_weight(program: Program, node: ast.BinOp) -> object:
     """Find `alpha * a + alpha * b` where `1 - alpha` is meant."""
-    found = _flat(node)
+    found = flat(node, ast.Add | ast.Sub)
     texts = [{text(one) for one in factors_of(part)[:-1] + factors_of(part)[1:]} for part in found]
     shared = set.intersection(*texts) if len(found) == 2 and all(texts) else set()
     return any(re.search(r"alpha|lam|\bw\b|mix|1 - ", one) for one in shared) and look_at(node, weight=min(shared))
@@ -255,23 +246,23 @@ def _mixture(program: Program, node: ast.BinOp) -> object:
 
 @suspects_each("one term summed, another averaged", _sums)
 def _unlike(program: Program, node: ast.BinOp) -> Iterator[Spot]:
-    found = [held(program, one) for one in _flat(node)]
+    found = [held(program, one) for one in flat(node, ast.Add | ast.Sub)]
     kinds = [reduced(program, one) for one in found]
     if "sum" in kinds and "mean" in kinds and "/" not in text(program.statement(node)):
         total = found[kinds.index("sum")] or node
-        yield look_at(total, node, other=shown(_flat(node)[kinds.index("mean")]))
+        yield look_at(total, node, other=shown(flat(node, ast.Add | ast.Sub)[kinds.index("mean")]))
 
 
 @suspects_each("learned weight of a loss term", _sums)
 def _learned(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a term times a parameter that occurs in no other term, so that the loss falls with the parameter."""
-    for one in _flat(node):
+    for one in flat(node, ast.Add | ast.Sub):
         inner = [part for factor in factors_of(one) for part in ast.walk(factor) if isinstance(part, ast.Attribute)]
         for part in inner if len(factors_of(one)) > 1 else ():
             outer = program.parents.get(part)
             said = text(outer if isinstance(outer, ast.Subscript) else part)
             made = {ident(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
-            others = [text(other) for other in _flat(node) if other is not one]
+            others = [text(other) for other in flat(node, ast.Add | ast.Sub) if other is not one]
             if "Parameter" in made and not any(said in other for other in others):
                 yield spot(node, text=shown(one))
 
@@ -293,7 +284,7 @@ def _part(program: Program, one: ast.Assign) -> Iterator[Spot]:
     if not is_loss_name(assigned(program, one)):
         return
     name, around = assigned(program, one), program.function(one) or program.tree
-    parts = {ident(part) for part in _flat(one.value) for part in factors_of(part)} - {"", name}
+    parts = {ident(part) for part in flat(one.value, ast.Add | ast.Sub) for part in factors_of(part)} - {"", name}
     parts = {part for part in parts if is_loss_name(part)}
     later = [node for node in ast.walk(around) if getattr(node, "lineno", 0) > one.lineno]
     ends = [(node, value) for node in later for value in _trained(node)]

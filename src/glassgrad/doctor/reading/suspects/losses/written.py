@@ -69,7 +69,8 @@ def _overlap(program: Program) -> Iterator[Spot]:
         for one in returns(program, function) if "loss" in said.lower() else ():
             if _quotient(program, one.value) is not None:
                 yield spot(one, text=shown(one.value or one))
-    found = {name for name in found if not _turns(program, name)}
+    results = {name: [one.value for one in returns(program, program.functions[name])] for name in found}
+    found = {name for name in found if all(_quotient(program, one) is not None for one in results[name])}
     for node in program.nodes if found else ():
         if not isinstance(node, ast.Assign | ast.Return) or node.value is None or not about_loss(program, node):
             continue
@@ -82,12 +83,6 @@ def _overlap(program: Program) -> Iterator[Spot]:
             known = isinstance(term, ast.Call) and ident(term.func) in found
             if sign > 0 and known:
                 yield spot(node, text=shown(term))
-
-
-def _turns(program: Program, name: str) -> bool:
-    """Tell whether a function of the script returns 1 minus something."""
-    given = [one.value for one in returns(program, program.functions[name])]
-    return any(_quotient(program, one) is None for one in given)
 
 
 @suspects_rows("overlap of raw outputs", _overlaps)
@@ -323,7 +318,7 @@ def _quantile(program: Program, call: ast.Call) -> object:
     if name not in {"max", "min", "maximum", "minimum"} or len(sides) != 2:
         return False
     lists = [factors_of(held(program, one)) for one in sides]
-    lowered = [_minus_one(one) for one in lists]
+    lowered = [any(is_binary(part, ast.Sub) and number(part.right) == 1 for part in one) for one in lists]
     turned = [any(complement(part) is not None for part in one) for one in lists]
     if not any(words_of(part) & {"q", "tau", "quantile", "quantiles", "alpha"} for one in lists for part in one):
         return False
@@ -342,10 +337,6 @@ def _signs_differ(lists: list[list[ast.expr]]) -> bool:
     """Tell whether the errors of both sides are the negative of one another, so that `1 - q` is right."""
     texts = [{text(part) for part in one} for one in lists]
     return not texts[0] & texts[1]
-
-
-def _minus_one(given: list[ast.expr]) -> bool:
-    return any(is_binary(one, ast.Sub) and number(one.right) == 1 for one in given)
 
 
 @suspects_each("robust loss of a signed error", ast.Call)

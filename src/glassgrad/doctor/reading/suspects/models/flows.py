@@ -51,11 +51,8 @@ def _log_det(program: Program, node: ast.Assign | ast.AugAssign) -> object:
     if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
         return False
     lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in said
-    return lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", said) or _is_subtracted(node)
-
-
-def _is_subtracted(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub)
+    falls = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub)
+    return lost or falls or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", said)
 
 
 @suspects_each("log-determinant joined with a density", operations(ast.Add | ast.Sub))
@@ -156,7 +153,7 @@ def _scaled(node: ast.expr) -> tuple[str, bool] | None:
     """Return s of `x * exp(s)` and `x / exp(s)`, without its sign, and whether the product grows with it."""
     if not is_binary(node, ast.Mult | ast.Div):
         return None
-    calls = [one for one in (node.right, node.left) if isinstance(one, ast.Call) and _named(one) == "exp"]
+    calls = [one for one in (node.right, node.left) if isinstance(one, ast.Call) and callee(one) == "exp"]
     if not calls or (isinstance(node.op, ast.Div) and calls[0] is not node.right):
         return None
     call = calls[0]
@@ -164,7 +161,3 @@ def _scaled(node: ast.expr) -> tuple[str, bool] | None:
     minus = is_negative(power)
     bare = power.operand if isinstance(power, ast.UnaryOp) else power
     return text(bare), minus == isinstance(node.op, ast.Div)
-
-
-def _named(call: ast.Call) -> str:
-    return callee(call)

@@ -137,9 +137,10 @@ def _without_offset(program: Program, joined: ast.Call) -> Iterator[Spot]:
     """Find edges of several graphs that are joined as they are, beside the features of their nodes."""
     given = joined.args[0] if called(program, joined) in _CONCATENATES and joined.args else None
     function = program.function(joined)
+    added = any(is_binary(one, ast.Add) for one in program.outward(joined))
     others = [one for one in program.calls if called(program, one) in _CONCATENATES and one is not joined]
     beside = [one for one in others if program.function(one) is function and one.args and _is_of_nodes(one.args[0])]
-    if given is None or not _EDGE_LISTS.match(_listed(given)) or not beside or _is_moved(program, joined):
+    if given is None or not _EDGE_LISTS.match(_listed(given)) or not beside or added:
         return
     for edges, around in _joined_edges(program, joined, given):
         if not _WITHIN & names_in(around) and not _is_counted_on(around, edges):
@@ -155,11 +156,6 @@ def _listed(given: ast.expr) -> str:
 def _is_of_nodes(given: ast.expr) -> bool:
     name = _listed(given)
     return bool(name) and not re.search(r"edge|adj|label|weight|attr", name)
-
-
-def _is_moved(program: Program, joined: ast.Call) -> bool:
-    """Tell whether something is added to the joined edges."""
-    return any(is_binary(one, ast.Add) for one in program.outward(joined))
 
 
 def _joined_edges(program: Program, joined: ast.Call, given: ast.expr) -> Iterator[tuple[ast.expr, ast.AST]]:

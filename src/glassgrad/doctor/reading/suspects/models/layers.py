@@ -51,10 +51,9 @@ def forwards(program: Program) -> Iterator[tuple[Class, Function]]:
             yield owner, forward
 
 
-def in_forward(program: Program, kind: type[ast.Call] = ast.Call) -> Iterator[ast.Call]:
+def in_forward(program: Program) -> Iterator[ast.Call]:
     """Yield the calls in the forward passes of modules."""
-    for _, forward in forwards(program):
-        yield from (node for node in ast.walk(forward) if isinstance(node, kind))
+    return forward_nodes(ast.Call)(program)
 
 
 def forward_nodes(kind: type[N]) -> Callable[[Program], Iterator[N]]:

@@ -140,8 +140,7 @@ def _saturates(program: Program) -> Iterator[Spot]:
     """Find sigmoids, or a softmax, whose result goes into another layer."""
     for row in rows(program):
         found = [made for (name, made), (after, _) in itertools.pairwise(row) if _flat(name) and after in MATRICES]
-        for node in found:
-            yield look_at(node)
+        yield from (look_at(node) for node in found)
     for call in in_forward(program):
         name, operand = applied(program, call)
         weighed = operand is not None and applied(program, operand)[0] in MATRICES | NORMALISING
@@ -256,7 +255,7 @@ def _views(program: Program, call: ast.Call) -> object:
     return name in {"view", "reshape"} and len(call.args) >= 3 and not moved and not grows
 
 
-def _moves(node: ast.expr) -> bool:
+def _moves(node: ast.expr | None) -> bool:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in {"transpose", "permute", "swapaxes", "movedim"}:
             return True
@@ -275,12 +274,11 @@ def _pixels(program: Program, call: ast.Call) -> object:
     wide = isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
     channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", text(shape))
     said = bound.value if bound is not None and bound.item is None and bound.value is not None else size
-    channels = channels or (
-        isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", text(said))
-    )
-    made = last_op(program, operand) if operand is not None else None
+    sized = isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", text(said))
+    made = last_op(program, operand)
+    held = program.value_of(operand) if isinstance(operand, ast.Name) else None
     conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
-    return (channels or conv) and operand is not None and not _moves(operand) and not _moves_before(program, operand)
+    return (channels or sized or conv) and operand is not None and not _moves(operand) and not _moves(held)
 
 
 def _in_memory(node: ast.expr | None) -> ast.expr | None:
@@ -288,11 +286,6 @@ def _in_memory(node: ast.expr | None) -> ast.expr | None:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "contiguous":
         node = node.func.value
     return node
-
-
-def _moves_before(program: Program, node: ast.expr) -> bool:
-    held = program.value_of(node) if isinstance(node, ast.Name) else None
-    return held is not None and _moves(held)
 
 
 @suspects_each("pooled along an axis", in_forward)

@@ -18,7 +18,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.nodes import functions, is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import flat, functions, is_binary, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import layer, returns
 
@@ -43,8 +43,7 @@ def _own(program: Program) -> Iterator[tuple[Function, Function]]:
 def _derivative(program: Program, _: Function, backward: Function) -> Iterator[Spot]:
     lines = [one for one in ast.walk(backward) if isinstance(one, ast.Assign | ast.Return) and one.value is not None]
     found = [one for one in lines if any(isinstance(part, ast.BinOp) for part in ast.walk(one))]
-    for one in found[-2:] or list(returns(program, backward)):
-        yield look_at(one)
+    yield from (look_at(one) for one in found[-2:] or list(returns(program, backward)))
 
 
 @suspects_rows("saved tensors in another order", _own)
@@ -87,7 +86,7 @@ def _named_after(text: str, given: list[str]) -> int | None:
 def _gate(program: Program, node: ast.BinOp) -> object:
     """Find `g * a + g * b`, and `g * a + (1 - g) * b` with a gate that no sigmoid bounds."""
     owner = program.owner(node)
-    sides = [_factors(one) for one in (node.left, node.right)]
+    sides = [[text(part) for part in flat(one, ast.Mult)] for one in (node.left, node.right)]
     if owner is None or not owner.is_module or min(map(len, sides)) < 2:
         return False
     names = [next((one for one in side if _GATE.match(one.replace("self.", ""))), "") for side in sides]
@@ -97,12 +96,6 @@ def _gate(program: Program, node: ast.BinOp) -> object:
     raw = value is not None and applied(program, value)[0] in MATRICES | {"relu", "tanh"}
     turned = "+" in rest and gate in names
     return ((names[0] and names[0] == names[1]) or raw or turned) and look_at(node, gate=names[0] or gate)
-
-
-def _factors(node: ast.expr) -> list[str]:
-    if is_binary(node, ast.Mult):
-        return [*_factors(node.left), *_factors(node.right)]
-    return [text(node)]
 
 
 def _value_named(program: Program, node: ast.AST, name: str) -> ast.expr | None:
@@ -267,16 +260,16 @@ def _integrator(program: Program, function: Function) -> Iterator[Spot]:
     for node in nodes_in(function, ast.stmt) if sized or slopes else ():
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
         said = text(node) if value is not None else ""
-        adds_up = slopes and _is_sum_of_slopes(said.split(" = ")[-1]) and not _is_fourth_order(said)
+        adds_up = (
+            slopes
+            and all(name in said.split(" = ")[-1] for name in ("k1", "k2", "k3", "k4"))
+            and not _is_fourth_order(said)
+        )
         full = slopes and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", said)
         whole = full and not re.search(r"/ 2|0\.5", said)
         bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", said)
         if adds_up or whole or bare:
             yield look_at(node)
-
-
-def _is_sum_of_slopes(text: str) -> bool:
-    return all(name in text for name in ("k1", "k2", "k3", "k4"))
 
 
 def _is_fourth_order(text: str) -> bool:

@@ -94,7 +94,11 @@ def _equal(program: Program) -> Iterator[Spot]:
 @suspects_rows("parameter with numbers of chance", _parameters)
 def _never_set(program: Program, made: ast.Call, first: ast.expr, name: str, owner: Class | None) -> object:
     bare = isinstance(first, ast.Call) and library_name(program, first) in {"empty", "Tensor", "FloatTensor"}
-    if not bare or owner is None or (isinstance(first, ast.Call) and first.args and _is_list(first.args[0])):
+    if (
+        not bare
+        or owner is None
+        or (isinstance(first, ast.Call) and first.args and isinstance(first.args[0], ast.List | ast.ListComp))
+    ):
         return False
     said = text(owner.node)
     every = re.search(r"\.(parameters|_parameters|named_parameters)\(", said)
@@ -102,25 +106,16 @@ def _never_set(program: Program, made: ast.Call, first: ast.expr, name: str, own
     return not sets and not every and look_at(made, name=name)
 
 
-def _is_list(node: ast.expr) -> bool:
-    return isinstance(node, ast.List | ast.ListComp) and not isinstance(node, ast.Tuple)
-
-
 @suspects_rows("matrix drawn without a scale", _parameters)
-def _unscaled(program: Program, made: ast.Call, first: ast.expr, name: str, _: Class | None) -> Iterator[Spot]:
+def _unscaled(program: Program, made: ast.Call, first: ast.expr, name: str, owner: Class | None) -> Iterator[Spot]:
     drawn = library_name(program, first) if isinstance(first, ast.Call) else ""
     if drawn in {"randn", "rand"} and isinstance(first, ast.Call) and _sizes(first) >= 2:
         narrow = all(constant(one) == 1 for one in first.args[:1])
-        text = _source(program, made)
-        multiplies = re.search(rf"@ \(?self\.{name}\b|(mm|matmul|linear|einsum)\([^)]*self\.{name}\b", text)
-        filled = re.search(rf"_\(self\.{name}\b", text)
+        said = text(owner.node) if owner is not None else ""
+        multiplies = re.search(rf"@ \(?self\.{name}\b|(mm|matmul|linear|einsum)\([^)]*self\.{name}\b", said)
+        filled = re.search(rf"_\(self\.{name}\b", said)
         if not _VECTORS.search(name) and not narrow and multiplies and not filled:
             yield look_at(made)
-
-
-def _source(program: Program, node: ast.AST) -> str:
-    owner = program.owner(node)
-    return text(owner.node) if owner is not None else ""
 
 
 @suspects("initialisation never applied")
@@ -133,14 +128,9 @@ def _never_applied(program: Program) -> Iterator[Spot]:
             continue
         owner = program.owner(node)
         plain_module = owner is None or set(owner.bases) <= {"torch.nn.Module", "object"}
-        fills = [one for one in ast.walk(node) if _fills(program, one)]
+        fills = [one for one in nodes_in(node, ast.Call) if program.names.full(one.func).startswith("torch.nn.init.")]
         if fills and plain_module and re.search("init|reset|weight", node.name):
             yield spot(node, text=node.name)
-
-
-def _fills(program: Program, node: ast.AST) -> bool:
-    full = program.names.full(node.func) if isinstance(node, ast.Call) else ""
-    return full.startswith("torch.nn.init.")
 
 
 @suspects("class compared with what it never is")
@@ -202,18 +192,15 @@ def _plain_tensors(program: Program, owner: Class) -> Iterator[Spot]:
             drawn = made in {"randn", "rand", "normal"} and not _FIXED.search(name)
             learnt = made in {"randn", "rand", "zeros", "ones", "full", "tensor"} and _LEARNT.match(name)
             outside = bound.item is None and (buffer or _in_init(program, bound.statement))
-            if outside and (drawn or learnt) and isinstance(value, ast.Call) and not _asks(program, value):
+            if not outside or not (drawn or learnt) or not isinstance(value, ast.Call):
+                continue
+            if "requires_grad" not in text(program.statement(value)):
                 yield spot(value, text=f"self.{name} = {shown(value, 40)}")
 
 
 def _in_init(program: Program, node: ast.AST) -> bool:
     function = program.function(node)
     return function is not None and function.name == "__init__"
-
-
-def _asks(program: Program, call: ast.Call) -> bool:
-    """Tell whether a tensor asks for gradients, of which a rule speaks."""
-    return "requires_grad" in text(program.statement(call))
 
 
 def _is_own(program: Program, call: ast.Call) -> bool:
@@ -267,9 +254,7 @@ def _repeated(program: Program, call: ast.Call) -> Iterator[Spot]:
     given = call.args[0].elts if call.args and isinstance(call.args[0], ast.List) else call.args
     names = [one for one in given if isinstance(one, ast.Name | ast.Attribute)]
     again = [one for at, one in enumerate(names) if text(one) in {text(before) for before in names[:at]}]
-    for one in again[:1]:
-        if _has(program, one):
-            yield look_at(one, call)
+    yield from (look_at(one, call) for one in again[:1] if _has(program, one))
 
 
 def _has(program: Program, node: ast.expr) -> bool:

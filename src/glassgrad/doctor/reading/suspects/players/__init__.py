@@ -6,6 +6,6 @@
 from __future__ import annotations
 
 from glassgrad.doctor.reading.suspects.form import suspects_of
-from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, records, values, views
+from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, records, values
 
-SUSPECTS = suspects_of(generative, noise, pairs, policies, records, values, views)
+SUSPECTS = suspects_of(generative, noise, pairs, policies, records, values)

@@ -7,7 +7,7 @@ import re
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, number
-from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative
+from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, is_negative
 from glassgrad.doctor.reading.suspects.spelling import called, operand
 
 GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
@@ -74,9 +74,7 @@ def sign_of(node: ast.expr) -> int:
 
 def factors(node: ast.expr) -> list[ast.expr]:
     """Return the factors of a product."""
-    if is_binary(node, ast.Mult):
-        return [*factors(node.left), *factors(node.right)]
-    return [node]
+    return flat(node, ast.Mult)
 
 
 def held(program: Program, node: ast.expr) -> ast.expr:

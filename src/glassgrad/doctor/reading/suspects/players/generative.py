@@ -51,11 +51,6 @@ def _is_game(program: Program) -> bool:
     return any(map(_JUDGE.search, names)) and (any(map(_MAKER.search, names)) or mentions_any(program, _FAKE))
 
 
-def _detached(program: Program, node: ast.expr) -> bool:
-    inner = held(program, node)
-    return ".detach()" in text(node) + text(inner) or ".data" in text(node)
-
-
 @suspects_rows("fakes cut off from their generator", named_values)
 def _cut(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[Spot]:
     """Find `D(fake.detach())` in the loss of a generator."""
@@ -87,9 +82,10 @@ def _uncut(program: Program) -> Iterator[Spot]:
             blocks = [one for one in program.outward(call) if isinstance(one, ast.With)]
             guarded = any("no_grad" in text(one.items[0]) for one in blocks)
             made = held(program, given)
+            cut = ".detach()" in text(given) + text(made) or ".data" in text(given)
             no_graph = isinstance(given, ast.Name) and "no_grad" in around(program, statement)
             mine = isinstance(made, ast.Call) and _MAKER.search(called(program, made))
-            if mine and not guarded and not no_graph and not _detached(program, given) and not _cleared(program, call):
+            if mine and not guarded and not no_graph and not cut and not _cleared(program, call):
                 yield look_at(call)
 
 
@@ -212,10 +208,8 @@ def _other(program: Program) -> Iterator[Spot]:
         owners = [text(operand(program, one)) for one in calls]
         if re.search(r"opt", name) and len(owners) == 1:
             owner = owners[0].rpartition(".")[2]
-            for_maker, for_judge = (
-                re.search(r"(^|_)(g|gen\w*)(_|$)|opt\w*G$", name),
-                re.search(r"(^|_)(d|disc\w*)(_|$)|opt\w*D$", name),
-            )
+            for_maker = re.search(r"(^|_)(g|gen\w*)(_|$)|opt\w*G$", name)
+            for_judge = re.search(r"(^|_)(d|disc\w*)(_|$)|opt\w*D$", name)
             if (for_maker and _JUDGE.search(owner)) or (for_judge and _MAKER.search(owner)):
                 yield spot(statement, text=shown(value), what=f"gives {name} the other model")
 

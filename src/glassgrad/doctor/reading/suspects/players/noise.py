@@ -136,10 +136,8 @@ def _known(program: Program, node: ast.expr | None) -> float | None:
 @suspects("level before is one less")
 def _one_less(program: Program) -> Iterator[Spot]:
     """Find `prev_t = t - 1` in a script whose sampler skips steps of the training."""
-    strided = re.compile(
-        r"stride|num_inference|inference_steps|step_ratio|sample_steps|sampling_steps|skip|ddim|respac"
-    )
-    if not mentions_any(program, strided):
+    strided = r"stride|num_inference|inference_steps|step_ratio|sample_steps|sampling_steps|skip|ddim|respac"
+    if not mentions_any(program, re.compile(strided)):
         return
     for name, value, statement in named_values(program):
         if not is_binary(value, ast.Sub) or number(value.right) != 1:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Class, Function, Program, argument
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
@@ -21,10 +23,11 @@ from glassgrad.doctor.reading.suspects.spelling import (
     text,
     words_in,
 )
-from glassgrad.doctor.reading.values import Loss, losses
+from glassgrad.doctor.reading.values import Loss, layer, losses, returns
 
 _POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
 _NEGATIVE = re.compile(r"(^|_)(neg|negatives?|an|n)(_|$)|^neg|^d_?an$|^dn$", re.IGNORECASE)
+_MODEL = re.compile(r"^(model|net|encoder|f|backbone|proj\w*|online\w*|student|siamese|embed\w*|predictor|head|h|g)$")
 _USER = re.compile(r"user|(^|_)u(_|$)", re.IGNORECASE)
 _ITEM = re.compile(r"item|movie|book|product|song|(^|_)i(_|$)", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"temp|(^|_)(tau|t)$", re.IGNORECASE)
@@ -139,10 +142,7 @@ def _twice(program: Program) -> Iterator[Spot]:
     for name, value, statement in named_values(program):
         if not isinstance(value, ast.Call) or not value.args or isinstance(statement, ast.Return):
             continue
-        model = re.search(
-            r"^(model|net|encoder|f|backbone|proj\w*|online\w*|student|siamese|embed\w*|predictor|head|h|g)$",
-            called(program, value),
-        )
+        model = _MODEL.search(called(program, value))
         fitted = value in kinds or re.search(r"criterion|loss_fn|cross_entropy", called(program, value))
         if not model and not fitted:
             continue
@@ -169,10 +169,8 @@ def _own_view(program: Program, _: str, value: ast.expr, statement: ast.stmt) ->
     pairs = []
     for call in nodes_in(value, ast.Call):
         if len(call.args) >= 2:
-            names = [
-                re.sub(r"^(pred|proj|target|online|proj|p|z|q|h)_?(\w*?_)?([12])$", r"\3", word(program, one))
-                for one in call.args[:2]
-            ]
+            views = r"^(pred|proj|target|online|proj|p|z|q|h)_?(\w*?_)?([12])$"
+            names = [re.sub(views, r"\3", word(program, one)) for one in call.args[:2]]
             roots = [word(program, one)[:1] for one in call.args[:2]]
             if set(names) <= {"1", "2"} and roots[0] in {"p", "q", "o"} and roots[0] != roots[1]:
                 pairs.append((names, call))
@@ -266,14 +264,8 @@ def _weights(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Itera
     """Find `alpha * a + alpha * b` and `(1 - alpha) * a + (1 - alpha) * b`."""
     terms = signed(program, value)
     if "loss" in name and len(terms) == 2:
-        found = [
-            {
-                text(one)
-                for one in factors(part)
-                if re.search(r"alpha|lam|beta|weight|ratio|mix", text(one)) and "loss" not in text(one)
-            }
-            for _, part in terms
-        ]
+        shares = [[one for one in map(text, factors(part)) if "loss" not in one] for _, part in terms]
+        found = [{one for one in side if re.search(r"alpha|lam|beta|weight|ratio|mix", one)} for side in shares]
         if found[0] and found[0] == found[1] and all(len(factors(part)) == 2 for _, part in terms):
             yield look_at(value)
 
@@ -325,9 +317,7 @@ def _reversal(program: Program) -> Iterator[Spot]:
     for one in turned:
         backward: Function | None = one.methods.get("backward")
         for node in nodes_in(backward, ast.Return) if backward is not None else ():
-            if node.value is None:
-                continue
-            if not re.search(r"-|neg", text(backward).replace("->", "")):
+            if node.value is not None and not re.search(r"-|neg", text(backward).replace("->", "")):
                 yield look_at(node, what="passes the gradient on with its sign")
     if turned:
         for name, value, _ in named_values(program):
@@ -399,3 +389,73 @@ def _root(name: str) -> str:
 def _is_moved(taken: list[str], given: list[str]) -> bool:
     plain = all(re.fullmatch(r"[a-z]\w+", one) for one in (*taken, *given))
     return plain and len(set(taken)) == len(taken) and sorted(taken) == sorted(given) and taken != given
+
+
+# --- two views of an example that learn from each other ---
+
+_APART = re.compile(
+    r"detach|no_grad|stop_?grad|cross_entropy|CrossEntropy|logsumexp|arange|eye\(|diag|std\(|var\(|neg|margin|queue|\.data\b"
+)
+"""What keeps projections apart: a gradient that stops, other examples, a spread."""
+_NEAR = re.compile(r"cos|simil|mse|criterion|loss|dist|norm", re.IGNORECASE)
+
+
+@suspects("both views move towards each other")
+def _collapse(program: Program) -> Iterator[Spot]:
+    """Find `D(p1, z2) + D(p2, z1)` behind `p1, p2 = predictor(z1), predictor(z2)` with targets that get gradients."""
+    pairs = [one for one in program.calls if len(one.args) >= 2 and _is_near(program, one)]
+    for one, other in itertools.combinations(pairs, 2):
+        if text(one.func) != text(other.func) or program.function(one) is not program.function(other):
+            continue
+        first, second = _predicted(program, one.args[0]), _predicted(program, other.args[0])
+        targets = _origin(program, Value(one.args[1])), _origin(program, Value(other.args[1]))
+        crossed = first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+        if first is None or second is None or not crossed or targets != (second[1], first[1]):
+            continue
+        if not any(_is_cut(program, target.node) for target in targets):
+            function = _entered(program, one)
+            inner = list(returns(program, function)) if function is not None else []
+            yield spot(inner[0] if len(inner) == 1 else one, one, other, text=shown(one), other=shown(other))
+
+
+def _entered(program: Program, call: ast.Call) -> Function | None:
+    """Return the function or the forward pass of the script that a call enters."""
+    callee = flow(program).callee(call)
+    return callee.function if callee is not None and isinstance(callee.function, ast.FunctionDef) else None
+
+
+def _is_near(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call compares two values, and nothing in it keeps values apart."""
+    function, found = _entered(program, call), layer(program, call.func)
+    if function is not None:
+        return bool(_NEAR.search(text(function))) and not _APART.search(text(function))
+    name = found.name if found is not None else called(program, call)
+    return bool(_NEAR.search(name)) and not _APART.search(name)
+
+
+def _predicted(program: Program, node: ast.expr) -> tuple[str, Value] | None:
+    """Return the module that makes a prediction of one projection, and the call that makes the projection."""
+    value = _origin(program, Value(node))
+    made = value.node
+    if not isinstance(made, ast.Call) or len(made.args) != 1 or layer(program, made.func) is None:
+        return None
+    return text(made.func), _origin(program, Value(made.args[0], value.frame))
+
+
+def _origin(program: Program, value: Value) -> Value:
+    """Return the call that makes a value, through names and the parts of results."""
+    for _ in range(2 * DEEPEST):
+        before = flow(program).before(value) if value.path or not isinstance(value.node, ast.Call) else None
+        if before is None or len(before) != 1:
+            break
+        value = before[0]
+    return value
+
+
+def _is_cut(program: Program, node: ast.expr) -> bool:
+    """Tell whether no gradient enters what makes a value."""
+    outer = [one for one in program.outward(node) if isinstance(one, ast.With)]
+    function = program.function(node)
+    decorators = [text(one) for one in function.decorator_list] if function is not None else []
+    said = [*decorators, *(text(item) for one in outer for item in one.items)]
+    return any("no_grad" in one for one in said)

@@ -159,9 +159,8 @@ def _entropy(program: Program, name: str, value: ast.expr, _: ast.stmt) -> objec
     scale = re.compile(r"alpha|ent_?coe?f?|temp|entropy", re.IGNORECASE)
     terms = signed(program, value)
     likely = [one for one, part in terms for it in [factors(part)] if len(it) > 1 and _is_likely(program, it, scale)]
-    valued = [
-        one for one, part in terms if _Q.search(word(program, part)) or called(program, part) in {"min", "minimum"}
-    ]
+    least = {"min", "minimum"}
+    valued = [one for one, part in terms if _Q.search(word(program, part)) or called(program, part) in least]
     lowered = bool(re.search(r"loss|objective", name))
     if len(likely) != 1 or len(valued) != 1 or len(terms) > 3:
         return False
@@ -201,9 +200,7 @@ def _squashed(program: Program) -> Iterator[Spot]:
             yield look_at(call, what="the density of a squashed action is divided by 1 - tanh(x)**2")
     for node in nodes(program, ast.AugAssign):
         added = isinstance(node.op, ast.Add) and _LIKELY.search(text(node.target))
-        if not added:
-            continue
-        if re.search(r"log\(.*1(\.0*)? - .*(\*\* 2|pow|square)", text(node.value)):
+        if added and re.search(r"log\(.*1(\.0*)? - .*(\*\* 2|pow|square)", text(node.value)):
             yield look_at(node, what="the logarithm of 1 - tanh(x)**2 is subtracted from that of the density")
 
 

@@ -177,7 +177,9 @@ def _by_learner(program: Program) -> Iterator[Spot]:
         for given in call.args[1:]:
             action = held(program, given)
             name = callee(action) if isinstance(action, ast.Call) else ""
-            if re.search(r"^(actor|policy|pi|mu)\w*$", name) and not _TARGET.search(name) and _twin(name, nets):
+            root = re.sub(r"_?(net|network|model|local)$", "", name)
+            twin = any(one != name and root in one for one in nets)
+            if re.search(r"^(actor|policy|pi|mu)\w*$", name) and not _TARGET.search(name) and twin:
                 yield look_at(action)
 
 
@@ -190,12 +192,6 @@ def _asks_net(program: Program, value: ast.expr) -> bool:
         if re.search(r"net|model|policy|agent|dqn|online|local|^q", named, re.IGNORECASE):
             return not program.is_parameter(program.scope(value), named)
     return False
-
-
-def _twin(name: str, nets: set[str]) -> bool:
-    """Tell whether a network has a target network of its name."""
-    root = re.sub(r"_?(net|network|model|local)$", "", name)
-    return any(one != name and root in one for one in nets)
 
 
 @suspects("weights copied from the copy")
@@ -308,9 +304,7 @@ def _stored_early(program: Program, statement: ast.Assign, names: list[ast.expr]
     given = text(action.args[0]) if isinstance(action, ast.Call) and action.args else ""
     for earlier in body[: body.index(statement)] if statement in body and given else ():
         for call in nodes_in(earlier, ast.Call):
-            if called(program, call) not in _STORES:
-                continue
-            if {reward, given} <= {text(one) for one in ast.walk(call)}:
+            if called(program, call) in _STORES and {reward, given} <= {text(one) for one in ast.walk(call)}:
                 yield look_at(call, statement, other=shown(statement))
 
 

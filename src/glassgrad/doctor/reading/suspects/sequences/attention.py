@@ -13,7 +13,7 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import TRANSFORMERS, extra, flag, inside, picks_of, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, text
+from glassgrad.doctor.reading.suspects.spelling import called, receiver, text
 from glassgrad.doctor.reading.values import layer, library_name, op
 
 _PRODUCT = re.compile(r" @ |matmul\(|bmm\(|einsum\(")
@@ -46,9 +46,7 @@ def history(program: Program, node: ast.expr) -> list[ast.expr]:
     """Return an expression with those bound to its name before it in the same function."""
     found = [node]
     for _ in range(6):
-        name = found[-1]
-        while isinstance(name, ast.Call) and isinstance(name.func, ast.Attribute) and not program.names.full(name.func):
-            name = name.func.value
+        name = receiver(found[-1], program)
         names = [name] if isinstance(name, ast.Name) else list(nodes_in(name, ast.Name))
         named = next((one for one in names if _SCORES.search(one.id)), names[0] if len(names) == 1 else None)
         bound = program.bound(named) if named is not None else None
@@ -113,9 +111,8 @@ def _axis(program: Program, call: ast.Call, operand: ast.expr) -> object:
     said = _scores(program, operand)
     name = program.function(call)
     single = said is None and _of_one_output(program, operand)
-    attends = name is not None and re.search(
-        r"tten|pool", f"{name.name} {getattr(program.owner(call), 'node', name).name}"
-    )
+    owner = getattr(program.owner(call), "node", name)
+    attends = name is not None and re.search(r"tten|pool", f"{name.name} {getattr(owner, 'name', '')}")
     return (
         (along in {0, -2} and (said is not None or single or (attends and _SCORES.search(text(operand)))))
         or (along == 1 and said is not None and re.search(r"-1, -2|-2, -1|\(1, 2\)|\(2, 1\)|bmm|2, 3", said))
@@ -197,9 +194,8 @@ def _multiplied(program: Program, call: ast.Call, operand: ast.expr) -> Iterator
 def _sense(program: Program, call: ast.Call, _: ast.expr, mask: ast.expr, __: ast.expr) -> object:
     """Find a fill where a mask named after what it keeps is true, or where one named after padding is false."""
     said = text(mask)
-    name = re.sub(
-        r"(\.bool\(\)|\.to\(\w+\.bool\)|\.byte\(\)|\.unsqueeze\([-\d]+\)|\[.*\]| (==|!=) .*|^~|^not )", "", said
-    )
+    around = r"(\.bool\(\)|\.to\(\w+\.bool\)|\.byte\(\)|\.unsqueeze\([-\d]+\)|\[.*\]| (==|!=) .*|^~|^not )"
+    name = re.sub(around, "", said)
     name = name.removeprefix("self.")
     turned = "~" in said or bool(re.search(r" == (0|False)$| != (1|True)$|logical_not|^1 - ", said))
     ones = re.search(r" == (1|True)$", said)
@@ -311,7 +307,6 @@ def _same_layer(program: Program, owner: Class) -> Iterator[Spot]:
     for function in owner.methods.values():
         seen: dict[str, str] = {}
         for node in inside(program, function, ast.Assign):
-            assert isinstance(node, ast.Assign)
             pairs = [(node.targets[0], node.value)]
             if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
                 pairs = list(zip(node.targets[0].elts, node.value.elts, strict=False))
@@ -391,8 +386,6 @@ def _pooled(program: Program, call: ast.Call) -> Iterator[Spot]:
         if axis == 0 and index in {0, -1} and isinstance(node.slice, ast.Constant | ast.UnaryOp | ast.Tuple):
             yield look_at(node, held.call)
     for pooled in inside(program, around, ast.Call):
-        if not isinstance(pooled, ast.Call):
-            continue
         if called(program, pooled) in {"mean", "sum", "amax"} and pooled.lineno > call.lineno:
             operand = op(program, pooled)[1]
             if operand is not None and text(operand) in names and number(extra(program, pooled, "dim", 0)) == 0:

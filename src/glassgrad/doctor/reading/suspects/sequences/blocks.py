@@ -118,7 +118,7 @@ def _no_residual(program: Program, owner: Class) -> Iterator[Spot]:
     if not _ATTENDS.search(said) or "+" not in said:
         return
     for node in inside(program, function, ast.Assign):
-        if not isinstance(node, ast.Assign) or "+" in text(node.value):
+        if "+" in text(node.value):
             continue
         attends = _ATTENDS.search(text(node.value))
         target = node.targets[0]
@@ -128,7 +128,7 @@ def _no_residual(program: Program, owner: Class) -> Iterator[Spot]:
         if attends and (over or not re.search(rf"\+ [^\n]*{word}|{word} \+|\+= [^\n]*{word}", said)):
             yield look_at(node)
             for use in inside(program, function, ast.Name) if not over else ():
-                if isinstance(use, ast.Name) and use.id == name and use.lineno > node.lineno:
+                if use.id == name and use.lineno > node.lineno:
                     yield spot(use, node, text=shown(node))
                     break
 

@@ -147,12 +147,9 @@ def _reads_target(program: Program) -> Iterator[Spot]:
             name = text(node.value)
             first = next((one for one in nodes_in(loop, ast.Assign)), None)
             early = first is not None and program.statement(node).lineno <= first.lineno
-            if (
-                re.match(r"(target|tgt|trg|y|truth)", name)
-                and early
-                and (name in wanted or re.match("t", name))
-                and ("embed" in text(program.statement(node)) or "emb(" in text(program.statement(node)))
-            ):
+            if not re.match(r"(target|tgt|trg|y|truth)", name) or not early:
+                continue
+            if (name in wanted or name.startswith("t")) and re.search(r"embed|emb\(", text(program.statement(node))):
                 yield look_at(node)
 
 
@@ -167,8 +164,8 @@ def _cell_read(program: Program, one: Run) -> object:
     pair = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
     if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2 or one.name != "LSTM":
         return False
-    names = [node for node in inside(program, one.around, ast.Name) if isinstance(node, ast.Name)]
-    reads = {node.id: node for node in names if isinstance(node.ctx, ast.Load) and node.lineno > statement.lineno}
+    names = [node for node in inside(program, one.around, ast.Name) if isinstance(node.ctx, ast.Load)]
+    reads = {node.id: node for node in names if node.lineno > statement.lineno}
     hidden, cell = (text(part) for part in pair.elts)
     return cell in reads and hidden not in reads and not one.outputs & set(reads) and spot(reads[cell], text=cell)
 
@@ -199,16 +196,15 @@ def _cells(program: Program) -> Iterator[ast.AST]:
 def _equation(program: Program, function: ast.AST) -> Iterator[Spot]:
     """Find a sigmoid of new content, `i * c + f * g`, or `z * h + z * n`."""
     for node in inside(program, function, ast.Call):
-        assert isinstance(node, ast.Call)
         operand = text(node.args[0]) if node.args else text(getattr(node.func, "value", node))
         if called(program, node) == "sigmoid" and re.fullmatch(r"g|g_t|g_gate|cand\w*|\w*_tilde|c_hat|n_t", operand):
             yield spot(node, text=shown(program.statement(node)))
-    for node in inside(program, function, ast.Assign, ast.Return):
-        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+    for line in inside(program, function, ast.Assign, ast.Return):
+        value = line.value if isinstance(line, ast.Assign | ast.Return) else None
         if not is_binary(value, ast.Add):
             continue
         left, right = text(value.left), text(value.right)
-        target = text(node.targets[0]) if isinstance(node, ast.Assign) else "h"
+        target = text(line.targets[0]) if isinstance(line, ast.Assign) else "h"
         if _wrong_sum(left, right, target):
             yield look_at(value)
 

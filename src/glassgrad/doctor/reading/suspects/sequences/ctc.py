@@ -14,7 +14,7 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes
 from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
-from glassgrad.doctor.reading.suspects.spelling import callee, text
+from glassgrad.doctor.reading.suspects.spelling import callee, receiver, text
 from glassgrad.doctor.reading.values import Loss, losses
 
 
@@ -27,12 +27,10 @@ def _blank(program: Program, call: ast.Call) -> Iterator[Spot]:
     given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
     if given is not None and setting(program, given) != 0:
         return
-    blank = says(
-        program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'|[^=]= '[-_~#@][a-zA-Z0-9 ]"
-    )
+    blanks = r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'|[^=]= '[-_~#@][a-zA-Z0-9 ]"
+    blank = says(program, blanks)
     letters = sorted(_numbered(program), key=lambda node: node.lineno) if not blank else []
-    for one in letters:
-        yield look_at(one, call, loss=f"{shown(call)} in line {call.lineno}")
+    yield from (look_at(one, call, loss=f"{shown(call)} in line {call.lineno}") for one in letters)
 
 
 def _numbered(program: Program) -> Iterator[ast.expr]:
@@ -65,9 +63,7 @@ def _is_raised(program: Program, node: ast.expr) -> bool:
 def _ctc_probabilities(program: Program, one: Loss) -> object:
     """Find a CTC loss of a softmax."""
     ends = [found.node for found in flow(program).ends(one.input)] if one.kind == "ctc_loss" else []
-    base = one.input
-    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute) and not program.names.full(base.func):
-        base = base.func.value
+    base = receiver(one.input, program)
     bound = program.bound(base) if isinstance(base, ast.Name) and one.kind == "ctc_loss" else None
     ends += [bound.value] if bound is not None and bound.value is not None else []
     said = " ; ".join(text(end) for end in (one.input, *ends)) if one.kind == "ctc_loss" else ""

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
@@ -13,6 +14,7 @@ from glassgrad.doctor.reading.program import Program, argument, constant, is_giv
 from glassgrad.doctor.reading.suspects.spelling import called, source, text
 from glassgrad.doctor.reading.values import RECURRENT, layer, op
 
+N = TypeVar("N", bound=ast.AST)
 CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
 TRANSFORMERS = named(
     "Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer TransformerDecoderLayer"
@@ -109,7 +111,7 @@ def _passed(program: Program, call: ast.Call, names: set[str]) -> set[str]:
     """Return the variables that get the outputs through layers and calls that keep their axes."""
     found = set(names)
     for node in inside(program, program.function(call) or program.tree, ast.Assign):
-        if isinstance(node, ast.Assign) and node.lineno > call.lineno and stems_from(program, node.value, found):
+        if node.lineno > call.lineno and stems_from(program, node.value, found):
             target = node.targets[0]
             found.add(text(target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target))
     return found
@@ -143,7 +145,7 @@ def kept(program: Program, call: ast.Call) -> ast.expr | None:
     return call.args[0] if text.endswith("pad_packed_sequence") and call.args else None
 
 
-def inside(program: Program, around: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+def inside(program: Program, around: ast.AST, *kinds: type[N]) -> Iterator[N]:
     """Yield the nodes of some kinds in a function or a module, in their order, without those of inner functions."""
     for node in ast.walk(around):
         if isinstance(node, kinds) and (program.function(node) or program.tree) is around:
@@ -179,7 +181,7 @@ def picks_of(
 ) -> Iterator[tuple[ast.Subscript, int, int]]:
     """Yield the subscripts that take one place of some variables behind a call, each with its axis and index."""
     for node in inside(program, around, ast.Subscript):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno:
+        if isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno:
             found = pick(node)
             if found is not None and stems_from(program, node.value, names):
                 yield node, *found
@@ -202,21 +204,11 @@ def extra(program: Program, call: ast.Call, name: str, place: int) -> ast.expr |
 
 def names_in(*nodes: ast.AST) -> frozenset[str]:
     """Return the variables and attributes `self.x` that some nodes use, as text."""
-    found: set[str] = set()
-    for node in nodes:
-        for one in ast.walk(node):
-            if isinstance(one, ast.Name):
-                found.add(one.id)
-            elif isinstance(one, ast.Attribute):
-                found.add(text(one))
-    return frozenset(found)
+    parts = [one for node in nodes for one in ast.walk(node)]
+    return frozenset(text(one) for one in parts if isinstance(one, ast.Name | ast.Attribute))
 
 
 def stored_in(*nodes: ast.AST) -> frozenset[str]:
     """Return the variables and attributes that statements in some nodes assign."""
-    found: set[str] = set()
-    for node in nodes:
-        for one in ast.walk(node):
-            if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, ast.Store):
-                found.add(text(one))
-    return frozenset(found)
+    parts = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)]
+    return frozenset(text(one) for one in parts if isinstance(one.ctx, ast.Store))

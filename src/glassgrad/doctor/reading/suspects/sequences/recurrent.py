@@ -83,9 +83,7 @@ def _one_state(program: Program, one: Run) -> Iterator[Spot]:
 @suspects_each("last step of both directions", runs)
 def _last_of_both(program: Program, one: Run) -> Iterator[Spot]:
     """Find `outputs[:, -1]` of a layer that reads in both directions."""
-    for node, _, index in picks(program, one):
-        if one.both and index == -1:
-            yield look_at(node, one.made)
+    yield from (look_at(node, one.made) for node, _, index in picks(program, one) if one.both and index == -1)
 
 
 # --- axes ---
@@ -97,16 +95,12 @@ def _along_batch(program: Program, one: Run) -> object:
     if one.batch_first is not False or says(program, r"pad_sequence\(|pack_padded|\.unsqueeze\(1\)"):
         return False
     owner = program.owner(one.call)
-    plain = not turns(owner.node if owner is not None else one.around) and not _is_step(program, one.call)
+    stepwise = program.loops(one.call) or "unsqueeze(0)" in text(program.function(one.call) or one.call)
+    plain = not turns(owner.node if owner is not None else one.around) and not stepwise
     said = text(one.around)
     reads = re.search(r"\[:, -1|\.(size|shape)[\[(]0[\])], |mean\((dim=)?1|sum\((dim=)?1|\.view\(len\(", said)
     batch = re.search(r"\bbatch|\bb\b|\.size\(0\)|\.shape\[0\]|\[:, -1|dim=1|\(1\)", said)
     return plain and (reads or batch or not re.search(r"\[-1\]|\bh\w*\b", said)) and look_at(one.made, one.call)
-
-
-def _is_step(program: Program, call: ast.Call) -> bool:
-    """Tell whether a recurrent layer is called step by step: in a loop, or on one step."""
-    return bool(program.loops(call)) or "unsqueeze(0)" in text(program.function(call) or call)
 
 
 @suspects_each("batch-first outputs read by example", runs)
@@ -116,8 +110,8 @@ def _by_example(program: Program, one: Run) -> Iterator[Spot]:
         if one.batch_first and axis == 0 and index in {-1, 0} and not _single(program, one):
             yield look_at(node, one.made)
     for pooled in inside(program, one.around, ast.Call) if one.batch_first and not _single(program, one) else ():
-        name, operand = op(program, pooled) if isinstance(pooled, ast.Call) else ("", None)
-        if name not in {"mean", "sum", "amax", "max"} or operand is None or not isinstance(pooled, ast.Call):
+        name, operand = op(program, pooled)
+        if name not in {"mean", "sum", "amax", "max"} or operand is None:
             continue
         if text(operand) in one.outputs and number(extra(program, pooled, "dim", 0)) == 0:
             yield look_at(pooled, one.made)
@@ -334,7 +328,6 @@ def _kept_in_fields(program: Program) -> Iterator[Spot]:
         fields = {name for name in names_in(*one.call.args[1:]) if name.startswith("self.")}
         results = {text.removesuffix("[0]") for text in one.hidden}
         for node in inside(program, one.around, ast.Assign):
-            assert isinstance(node, ast.Assign)
             if not node.lineno > one.call.lineno or not fields & stored_in(*node.targets):
                 continue
             if results & names_in(node.value) and not _starts_anew(program, program.statement(one.call), fields):
@@ -419,7 +412,7 @@ def _gates(program: Program, function: Function) -> Iterator[Spot]:
     """Find a candidate by sigmoid, or a gate by tanh, in a cell of one's own."""
     gates: dict[str, tuple[str, ast.Assign]] = {}
     for node in inside(program, function, ast.Assign):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+        if isinstance(node.value, ast.Call):
             pairs = [(node.targets[0], node.value)]
             name = op(program, pairs[0][1])[0]
             if name in {"sigmoid", "tanh"}:

@@ -11,8 +11,11 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes
 from glassgrad.doctor.reading.suspects.sequences.parts import extra, firsts, inside, parts_of, runs, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, source, text
+from glassgrad.doctor.reading.suspects.spelling import called, receiver, source, text
 from glassgrad.doctor.reading.values import Loss, layer, losses, op
+
+_SHIFTS = re.compile(r":-1\]|\[1:|for t in|for \w+ in range|shift|bos|sos|BOS|SOS|roll\(|pad\(")
+"""What says that a class shifts what it gets, or runs step by step."""
 
 # --- shifts ---
 
@@ -41,9 +44,7 @@ def _shift(program: Program, node: ast.expr | None) -> tuple[str, int] | None:
         found = _cut(node)
         if found is not None or node is None:
             return found
-        base = node
-        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
-            base = base.func.value
+        base = receiver(node)
         bound = program.bound(base) if isinstance(base, ast.Name) else None
         node = bound.value if bound is not None and bound.item is None else None
     return None
@@ -72,12 +73,13 @@ def _twice(program: Program) -> Iterator[Spot]:
     data = re.compile(r"getitem|batch|collate|window|pair|data|make|load|iter|split|chunk")
     makers = [one for one in program.nodes if isinstance(one, FUNCTIONS) and data.search(one.name)]
     makers = [one for one in makers if re.search(pairs, text(one).replace("\n", " "))]
+    with_loss = {program.function(one.call) for one in losses(program)}
     for one in losses(program):
         given, wanted = _shift(program, one.input), _shift(program, one.target)
         around = program.function(one.call)
         if given is None or wanted is None or (given[1], wanted[1]) != (-1, 1):
             continue
-        others = [maker for maker in makers if maker is not around and not _has_loss(program, maker)]
+        others = [maker for maker in makers if maker is not around and maker not in with_loss]
         if others and given[0] != wanted[0]:
             yield spot(_where_cut(program, one.target), *others, text=shown(one.call))
 
@@ -85,23 +87,15 @@ def _twice(program: Program) -> Iterator[Spot]:
 def _where_cut(program: Program, node: ast.expr | None) -> ast.expr:
     """Return the expression that cuts a target."""
     assert node is not None
-    base = node
-    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
-        base = base.func.value
+    base = receiver(node)
     bound = program.bound(base) if isinstance(base, ast.Name) and _cut(node) is None else None
     return bound.value if bound is not None and bound.value is not None else node
-
-
-def _has_loss(program: Program, function: ast.AST) -> bool:
-    return any(program.function(one.call) is function for one in losses(program))
 
 
 @suspects_each("decoder gets its own targets", losses)
 def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
     """Find `model(source, target)` with a loss against the same target, unshifted."""
-    base = one.target
-    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
-        base = base.func.value
+    base = receiver(one.target) if one.target is not None else None
     if not isinstance(base, ast.Name) or one.kind != "cross_entropy":
         return
     for call in program.calls:
@@ -114,16 +108,11 @@ def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
             held is None
             or not own
             or base.id not in given
-            or (held.owner is not None and _shifts(program, held.owner.node))
+            or (held.owner is not None and _SHIFTS.search(text(held.owner.node)))
         ):
             continue
         if re.match(r"(tgt|trg|target|y|dec|out|label)", base.id):
             yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
-
-
-def _shifts(program: Program, node: ast.AST) -> bool:
-    """Tell whether a class shifts what it gets, or runs step by step."""
-    return bool(re.search(r":-1\]|\[1:|for t in|for \w+ in range|shift|bos|sos|BOS|SOS|roll\(|pad\(", text(node)))
 
 
 @suspects_each("no target mask", ast.Call)
@@ -316,7 +305,6 @@ def _masked_labels(program: Program, node: ast.Assign) -> Iterator[Spot]:
         return
     around = program.function(node) or program.tree
     for later in inside(program, around, ast.Assign):
-        assert isinstance(later, ast.Assign)
         copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", text(later.value))
         if later.lineno > node.lineno and copies and re.search(r"label|target|\by\b", text(later.targets[0])):
             yield look_at(later, node)

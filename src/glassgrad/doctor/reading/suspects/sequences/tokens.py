@@ -44,12 +44,8 @@ def _one_row(program: Program, node: ast.Subscript) -> Iterator[Spot]:
 def _along_batch(program: Program) -> Iterator[Spot]:
     """Find `self.pe[:x.size(0)]` or `arange(x.size(0))` in a script with the batch first."""
     known = firsts(program)
-    seen = (
-        [node for node in nodes(program, ast.Subscript) if node in set(_tables(program))],
-        [one for one in program.calls if called(program, one) == "arange"],
-    )
     by_first = r"\w+\.(size\((dim=)?0\)|shape\[0\])|len\(x\)"
-    for node in seen[0]:
+    for node in _tables(program):
         first = parts_of(node)[0]
         upper = text(first.upper) if isinstance(first, ast.Slice) and first.upper is not None else ""
         second = parts_of(node)[1:2]
@@ -58,7 +54,7 @@ def _along_batch(program: Program) -> Iterator[Spot]:
         turned = owner is not None and re.search(r"transpose\(0, 1|permute\(1, 0, 2", text(owner.node))
         if later or (re.fullmatch(by_first, upper) and known == {True} and not turned):
             yield look_at(node)
-    for call in seen[1]:
+    for call in [one for one in program.calls if called(program, one) == "arange"]:
         outer = program.statement(call)
         if not (len(call.args) == 1 and re.fullmatch(by_first, text(call.args[0])) and "pos" in text(outer).lower()):
             continue
@@ -114,7 +110,7 @@ def _sinusoids(program: Program) -> Iterator[Spot]:
         if len(found) == 2 and found[0][1] == found[1][1]:
             yield look_at(found[1][0])
         for node in inside(program, around, ast.Assign):
-            if isinstance(node, ast.Assign) and re.search(r"exp\(.*log\(10000", text(node.value)):
+            if re.search(r"exp\(.*log\(10000", text(node.value)):
                 divides = any(re.search(rf"/ {text(node.targets[0])}\b", text(one)) for one, _ in found)
                 if "-" not in text(node.value) and not divides:
                     yield look_at(node)
@@ -163,7 +159,7 @@ def _divided(program: Program, node: ast.BinOp) -> object:
 def _halves(program: Program, function: Function) -> Iterator[Spot]:
     """Find `cat((x2, -x1))` or `cat((x2, x1))` in a rotation of positions."""
     for call in inside(program, function, ast.Call) if re.search(r"rotat|rope", function.name) else ():
-        if not isinstance(call, ast.Call) or called(program, call) not in {"cat", "concat", "stack"} or not call.args:
+        if called(program, call) not in {"cat", "concat", "stack"} or not call.args:
             continue
         pair = call.args[0].elts if isinstance(call.args[0], ast.Tuple | ast.List) else []
         if len(pair) != 2 or not all(re.fullmatch(r"-?\w+(\[.*\])?", text(one)) for one in pair):
@@ -290,8 +286,7 @@ def _no_end(program: Program) -> Iterator[Spot]:
         numbers = [one.value for one in program.bindings(program.tree, name)]
         known = numbers and all(isinstance(one, ast.Constant) for one in numbers)
         if uses and known and len(compared) == len(uses):
-            for one in compared[:1]:
-                yield spot(program.statement(one), text=name)
+            yield from (spot(program.statement(one), text=name) for one in compared[:1])
 
 
 @suspects_each("numbers of a set", ast.Call)

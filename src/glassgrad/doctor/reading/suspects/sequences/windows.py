@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import DEEPEST, Class, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
 from glassgrad.doctor.reading.suspects.spelling import called, names_in, operand, text
 from glassgrad.doctor.reading.values import layer, losses
@@ -47,7 +47,7 @@ def _within(program: Program) -> Iterator[Spot]:
     """Find a window `x[a:i + 1]` with the target `x[i]`, or a gap of a step between them."""
     for around, window, lower, upper in _windows(program):
         for node in inside(program, around, ast.Subscript):
-            if not isinstance(node, ast.Subscript) or node is window or not isinstance(node.ctx, ast.Load):
+            if node is window or not isinstance(node.ctx, ast.Load):
                 continue
             index = text(parts_of(node)[0])
             ahead = program.function(node) is not None and _names_a_target(program.statement(node))
@@ -108,9 +108,8 @@ def _two_ahead(program: Program) -> Iterator[Spot]:
 @suspects("overlapping windows split at random")
 def _split(program: Program) -> Iterator[Spot]:
     """Find a random split in a script that cuts overlapping windows of a series."""
-    slides = says(
-        program, r"\.unfold\(|sliding_window_view\(|\[(i|t|k|s|start|idx|j):\1 \+ \w+[\],]|\[(i|t|k) - \w+:(i|t|k)[\],]"
-    )
+    sliding = r"\.unfold\(|sliding_window_view\(|\[(i|t|k|s|start|idx|j):\1 \+ \w+[\],]|\[(i|t|k) - \w+:(i|t|k)[\],]"
+    slides = says(program, sliding)
     words = says(program, r"(?i)window|series|look_?back|horizon|forecast|lag\b|seq_len|n_steps|history")
     if not slides or not words or says(program, r"Embedding\("):
         return
@@ -147,12 +146,9 @@ def _ahead(program: Program, owner: Class) -> Iterator[Spot]:
     said = text(owner.node)
     if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", said):
         return
-    for call in ast.walk(owner.node):
-        if (
-            isinstance(call, ast.Subscript)
-            and "homp" in owner.node.name
-            and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", text(call))
-        ):
+    for call in nodes_in(owner.node, ast.expr):
+        cut = isinstance(call, ast.Subscript) and "homp" in owner.node.name
+        if cut and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", text(call)):
             yield look_at(call)
         if not isinstance(call, ast.Call):
             continue
@@ -179,7 +175,7 @@ def _unscaled_target(program: Program) -> Iterator[Spot]:
         if pair is None or not (isinstance(outer, ast.Return | ast.Yield) or getattr(outer, "args", None) == [pair]):
             continue
         window, target = _scaled_by_itself(program, pair.elts[0]), _bare(program, pair.elts[1])
-        both = [_base(program, one) if one is not None else "" for one in (window, target)]
+        both = [text(one.value) if isinstance(one, ast.Subscript) else "" for one in (window, target)]
         if both[0] and both[0] == both[1] and window is not None and text(window) != text(target):
             yield spot(pair, program.statement(pair), text=text(pair.elts[1]), window=text(pair.elts[0]))
 
@@ -223,8 +219,3 @@ def _scaled_by_itself(program: Program, node: ast.expr) -> ast.expr | None:
     name = re.escape(text(inner))
     measured = re.search(rf"^(np\.|torch\.)\w+\({name}[,)]|^{name}(\.\w+\(|\[(0|-1)\])", own)
     return _bare(program, inner) if measured else None
-
-
-def _base(program: Program, node: ast.expr) -> str:
-    """Return x of a slice `x[a:b]` or a value `x[a]`."""
-    return text(node.value) if isinstance(node, ast.Subscript) else ""

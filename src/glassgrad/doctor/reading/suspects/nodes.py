@@ -40,6 +40,15 @@ def is_negative(node: object) -> TypeGuard[ast.UnaryOp]:
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
 
 
+def sides_of(node: ast.AST | None) -> list[tuple[int, ast.expr]]:
+    """Return a and b of `a + b` and `a - b`, and a of `-a`, each with its sign; nothing for other expressions."""
+    if is_negative(node):
+        return [(-1, node.operand)]
+    if is_binary(node, ast.Add | ast.Sub):
+        return [(1, node.left), (1 if isinstance(node.op, ast.Add) else -1, node.right)]
+    return []
+
+
 def has_call(node: ast.AST, *names: str) -> bool:
     """Tell whether a part of the script calls a function or method of one of these names."""
     return any(callee(one) in names for one in nodes_in(node, ast.Call))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, sides_of
 from glassgrad.doctor.reading.suspects.spelling import ident, text
 from glassgrad.doctor.reading.values import layer, library_name, losses, op
 
@@ -98,11 +98,9 @@ def terms_of(program: Program, node: ast.expr | None, sign: int = 1, depth: int 
         return
     inner = held(program, node) if depth < _DEEPEST else node
     _, reduced = reduction(program, inner)
-    if is_negative(inner):
-        yield from terms_of(program, inner.operand, -sign, depth + 1)
-    elif is_binary(inner, ast.Add | ast.Sub):
-        yield from terms_of(program, inner.left, sign, depth + 1)
-        yield from terms_of(program, inner.right, sign if isinstance(inner.op, ast.Add) else -sign, depth + 1)
+    if sides := sides_of(inner):
+        for turn, side in sides:
+            yield from terms_of(program, side, sign * turn, depth + 1)
     elif reduced is not None and depth < _DEEPEST:
         yield from terms_of(program, reduced, sign, depth + 1)
     elif is_binary(inner, ast.Mult) and number(inner.left) is not None:

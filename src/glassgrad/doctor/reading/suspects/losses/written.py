@@ -33,7 +33,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in, sides_of
 from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import end, losses, returns
 
@@ -221,12 +221,10 @@ def _margin(program: Program, call: ast.Call) -> Iterator[Spot]:
 
 def _plain_terms(node: ast.expr | None, sign: int = 1) -> Iterator[tuple[int, ast.expr]]:
     """Yield the terms of a sum with their signs, as they are written."""
-    if is_binary(node, ast.Add | ast.Sub):
-        yield from _plain_terms(node.left, sign)
-        yield from _plain_terms(node.right, sign if isinstance(node.op, ast.Add) else -sign)
-    elif is_negative(node):
-        yield from _plain_terms(node.operand, -sign)
-    elif node is not None:
+    sides = sides_of(node)
+    for turn, side in sides:
+        yield from _plain_terms(side, sign * turn)
+    if node is not None and not sides:
         yield sign, node
 
 

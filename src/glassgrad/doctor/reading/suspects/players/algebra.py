@@ -7,7 +7,7 @@ import re
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, number
-from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, is_negative
+from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, is_negative, sides_of
 from glassgrad.doctor.reading.suspects.spelling import called, operand
 
 GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
@@ -46,11 +46,8 @@ def word(program: Program, node: ast.expr | None) -> str:
 
 def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, ast.expr]]:
     """Return the terms of a sum with their signs, through means, quotients and numeric factors."""
-    if is_negative(node):
-        return signed(program, node.operand, -sign)
-    if is_binary(node, ast.Add | ast.Sub):
-        behind = -sign if isinstance(node.op, ast.Sub) else sign
-        return [*signed(program, node.left, sign), *signed(program, node.right, behind)]
+    if sides := sides_of(node):
+        return [one for turn, side in sides for one in signed(program, side, sign * turn)]
     if is_binary(node, ast.Mult):
         for side, other in ((node.left, node.right), (node.right, node.left)):
             value = number(side)

@@ -1,4 +1,8 @@
-"""The form of a suspect: a title, a function from a program to places, and its words in `errors/suspects/`."""
+"""The form of a suspect: a title, a function from a program to places, and its words in `errors/suspects/`.
+
+`suspects_each` and `suspects_rows` make one of a test of one item: most suspects look at one node at a time. `suspects`
+makes one of a function that looks at the whole program.
+"""
 
 from __future__ import annotations
 

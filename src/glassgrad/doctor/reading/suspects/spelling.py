@@ -1,4 +1,4 @@
-"""What all suspects read: the text of a script and of its parts, and the names of what is called."""
+"""What all suspects read: the text of a script and of its parts, and the names in it. `nodes` finds the parts."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _two_indices(program: Program, _: Class, method: Function, index: str) -> It
 @suspects_rows("item without its index", _items)
 def _no_index(program: Program, owner: Class, method: Function, index: str) -> object:
     """Find a `__getitem__` that does not read its index."""
-    return index not in names_in(method) and len(method.body) > 0 and spot(method, text=owner.node.name, index=index)
+    return index not in names_in(method) and spot(method, text=owner.node.name, index=index)
 
 
 @suspects_rows("length of something else", _items)

@@ -1,4 +1,4 @@
-"""Small views of a script that suspects share: names and their roles, calls, assignments, drawn orders."""
+"""What suspects look up in data: the roles of names, loaders, drawn orders, and where the training is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What suspects look up in a training: its optimizers and schedules, and what stands in a part of the script."""
+"""What suspects look up in a training: its optimizers and schedules, their numbers, and the conditions of a step."""
 
 from __future__ import annotations
 

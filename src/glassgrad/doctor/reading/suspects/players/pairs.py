@@ -1,4 +1,4 @@
-"""Suspects about pairs and teachers: contrast, recommenders, distillation, attacks, meta-learning, averages."""
+"""Suspects about pairs and teachers: contrast, recommenders, distillation, attacks, meta-learning, averages, views."""
 
 from __future__ import annotations
 

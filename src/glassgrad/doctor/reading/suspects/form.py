@@ -1,17 +1,27 @@
-"""The form of a suspect: a title, a function from a program to places, and its words in `errors/suspects/`."""
+"""The form of a suspect: a title, a function from a program to places, and its words in `errors/suspects/`.
+
+`suspects_each` and `suspects_rows` make one of a test of one item: most suspects look at one node at a time. `suspects`
+makes one of a function that looks at the whole program.
+"""
 
 from __future__ import annotations
 
+import ast
 import functools
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType, UnionType
+from typing import TypeVar, TypeVarTuple
 
 from glassgrad import errors
 from glassgrad.doctor.reading.program import Program
-from glassgrad.doctor.reading.rule import Spot
+from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
+from glassgrad.doctor.reading.suspects.nodes import nodes
 
+T = TypeVar("T")
+Parts = TypeVarTuple("Parts")
 HEAVIEST = 9
 
 
@@ -60,6 +70,65 @@ def suspects(title: str) -> Callable[[Callable[[Program], Iterator[Spot]]], Susp
     return functools.partial(Suspect, title)
 
 
-def suspects_of(names: Mapping[str, object]) -> tuple[Suspect, ...]:
-    """Return the suspects among the names of a module, in their order."""
-    return tuple(one for one in names.values() if isinstance(one, Suspect))
+def suspects_each(
+    title: str, of: type[T] | UnionType | Callable[[Program], Iterable[T]]
+) -> Callable[[Callable[[Program, T], object]], Suspect]:
+    """Make a suspect of the decorated test, which gets the program and one item after the other.
+
+    The test yields places, or returns a place, or something true if the item itself is the place.
+
+    Args:
+        title: the title of the suspect.
+        of: the kinds of the nodes that are tested, or a function that finds the items.
+    """
+
+    def made(test: Callable[[Program, T], object]) -> Suspect:
+        def look(program: Program) -> Iterator[Spot]:
+            items: Iterable[T] = nodes(program, of) if isinstance(of, type | UnionType) else of(program)
+            for item in items:
+                yield from _places(test(program, item), item)
+
+        return Suspect(title, look)
+
+    return made
+
+
+def suspects_rows(
+    title: str, of: Callable[[Program], Iterable[tuple[*Parts]]]
+) -> Callable[[Callable[[Program, *Parts], object]], Suspect]:
+    """Make a suspect of the decorated test, which gets the program and the parts of one row after the other."""
+
+    def made(test: Callable[[Program, *Parts], object]) -> Suspect:
+        def look(program: Program) -> Iterator[Spot]:
+            for row in of(program):
+                yield from _places(test(program, *row), row)
+
+        return Suspect(title, look)
+
+    return made
+
+
+def _places(said: object, item: object) -> Iterator[Spot]:
+    """Yield the places that a test of an item tells."""
+    if isinstance(said, Iterator):
+        yield from said
+    elif isinstance(said, Spot):
+        yield said
+    elif said:
+        assert isinstance(item, ast.expr | ast.stmt)
+        yield look_at(item)
+
+
+def operations(kinds: type[ast.operator] | UnionType) -> Callable[[Program], list[ast.BinOp]]:
+    """Return a function that finds the operations of some kinds: `operations(ast.Add | ast.Sub)`."""
+    return lambda program: [one for one in nodes(program, ast.BinOp) if isinstance(one.op, kinds)]
+
+
+def suspects_of(*modules: ModuleType) -> tuple[Suspect, ...]:
+    """Return the suspects of some modules, in their order."""
+    return tuple(one for module in modules for one in vars(module).values() if isinstance(one, Suspect))
+
+
+def look_at(node: Node, *also: Node, **facts: str) -> Spot:
+    """Return a place with what else belongs to it; its text is among the facts."""
+    return spot(node, *also, text=shown(node), **facts)

@@ -6,13 +6,6 @@
 from __future__ import annotations
 
 from glassgrad.doctor.reading.suspects.data import figures, items, order, pairs, scales, tallies
-from glassgrad.doctor.reading.suspects.form import Suspect
+from glassgrad.doctor.reading.suspects.form import suspects_of
 
-SUSPECTS: tuple[Suspect, ...] = (
-    *figures.SUSPECTS,
-    *items.SUSPECTS,
-    *order.SUSPECTS,
-    *pairs.SUSPECTS,
-    *scales.SUSPECTS,
-    *tallies.SUSPECTS,
-)
+SUSPECTS = suspects_of(figures, items, order, pairs, scales, tallies)

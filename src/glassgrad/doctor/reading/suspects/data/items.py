@@ -9,18 +9,10 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import (
-    HELD_OUT,
-    LABELS,
-    TRAIN,
-    assigned,
-    is_drawn,
-    targets_of,
-    trains,
-    words_in,
-)
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, trains
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, is_binary, nodes, nodes_in, targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, source, text, words_in
 from glassgrad.doctor.reading.values import losses
 
 _LOST = named(
@@ -49,50 +41,40 @@ def _items(program: Program) -> Iterator[tuple[Class, Function, str]]:
 # --- items ---
 
 
-@suspects("item reads two indices")
-def _two_indices(program: Program) -> Iterator[Spot]:
+@suspects_rows("item reads two indices", _items)
+def _two_indices(program: Program, _: Class, method: Function, index: str) -> Iterator[Spot]:
     """Find `self.x[i]` beside `self.y[i // 2]` in `__getitem__`."""
-    for _, method, index in _items(program):
-        found = [
-            one
-            for one in ast.walk(method)
-            if isinstance(one, ast.Subscript)
-            and ast.unparse(one.value).startswith("self.")
-            and isinstance(one.ctx, ast.Load)
-            and not re.search(r"order|ind(ex|ices)|perm|rows|\bids?\b|keys|start|offset|map|len", ident(one))
-            and not isinstance(one.slice, ast.Slice)
-        ]
-        plain = [one for one in found if ast.unparse(one.slice) == index]
-        other = [one for one in found if ast.unparse(one.slice) != index and "self." not in ast.unparse(one.slice)]
-        other = [one for one in other if index in words_in(one.slice) or LABELS.search(ident(one))]
-        names = {ast.unparse(one.value) for one in plain}
-        for one in other if plain else ():
-            if ast.unparse(one.value) not in names and not isinstance(one.slice, ast.Tuple):
-                yield spot(one, text=shown(one), other=shown(plain[0]))
+    elsewhere = r"order|ind(ex|ices)|perm|rows|\bids?\b|keys|start|offset|map|len"
+    found = [one for one in nodes_in(method, ast.Subscript) if text(one.value).startswith("self.")]
+    found = [one for one in found if isinstance(one.ctx, ast.Load) and not isinstance(one.slice, ast.Slice)]
+    found = [one for one in found if not re.search(elsewhere, ident(one))]
+    plain = [one for one in found if text(one.slice) == index]
+    other = [one for one in found if text(one.slice) != index and "self." not in text(one.slice)]
+    other = [one for one in other if index in words_in(one.slice) or LABELS.search(ident(one))]
+    names = {text(one.value) for one in plain}
+    for one in other if plain else ():
+        if text(one.value) not in names and not isinstance(one.slice, ast.Tuple):
+            yield look_at(one, other=shown(plain[0]))
 
 
-@suspects("item without its index")
-def _no_index(program: Program) -> Iterator[Spot]:
+@suspects_rows("item without its index", _items)
+def _no_index(program: Program, owner: Class, method: Function, index: str) -> object:
     """Find a `__getitem__` that does not read its index."""
-    for owner, method, index in _items(program):
-        if index not in {one.id for one in ast.walk(method) if isinstance(one, ast.Name)} and len(method.body) > 0:
-            yield spot(method, text=owner.node.name, index=index)
+    return index not in names_in(method) and spot(method, text=owner.node.name, index=index)
 
 
-@suspects("length of something else")
-def _length(program: Program) -> Iterator[Spot]:
+@suspects_rows("length of something else", _items)
+def _length(program: Program, owner: Class, method: Function, _: str) -> object:
     """Find a `__len__` that counts classes or columns, or a part of the examples, in a class without windows."""
-    for owner, method, _ in _items(program):
-        given = owner.methods.get("__len__")
-        result = given.body[-1] if given is not None else None
-        value = result.value if isinstance(result, ast.Return) else None
-        if value is None or any(isinstance(one, ast.Slice) for one in ast.walk(method)):
-            continue
-        text = ast.unparse(value)
-        part = isinstance(value, ast.BinOp) and isinstance(value.op, ast.FloorDiv | ast.Sub | ast.Div)
-        other = re.search(r"len\(self\.\w*(class|vocab|name|dim)\w*\)|shape\[[1-9-]|\[0\]\)", text)
-        if part or other or re.search(r"min\(", text):
-            yield spot(value, text=text, owner=owner.node.name)
+    given = owner.methods.get("__len__")
+    result = given.body[-1] if given is not None else None
+    value = result.value if isinstance(result, ast.Return) else None
+    if value is None or any(isinstance(one, ast.Slice) for one in ast.walk(method)):
+        return False
+    said = text(value)
+    part = is_binary(value, ast.FloorDiv | ast.Sub | ast.Div)
+    other = re.search(r"len\(self\.\w*(class|vocab|name|dim)\w*\)|shape\[[1-9-]|\[0\]\)", said)
+    return (part or other or re.search(r"min\(", said)) and spot(value, text=said, owner=owner.node.name)
 
 
 def _edits(scope: ast.AST, name: str) -> Iterator[ast.stmt | ast.expr]:
@@ -103,7 +85,7 @@ def _edits(scope: ast.AST, name: str) -> Iterator[ast.stmt | ast.expr]:
             if any(not isinstance(constant(one.slice), str) for one in places):
                 yield node
         elif (isinstance(node, ast.AugAssign) and ident(node.target) == name) or (
-            isinstance(node, ast.Call) and re.fullmatch(rf"{name}\.({'|'.join(_EDITS)})", ast.unparse(node.func))
+            isinstance(node, ast.Call) and re.fullmatch(rf"{name}\.({'|'.join(_EDITS)})", text(node.func))
         ):
             yield node
 
@@ -115,29 +97,26 @@ def _changed(program: Program) -> Iterator[Spot]:
         for target, value, _ in assigned(method):
             stored = _viewed(program, value)
             plain = isinstance(target, ast.Name) and not LABELS.search(target.id) and isinstance(stored, ast.Subscript)
-            if plain and re.match(rf"self\..*\b{index}\b", ast.unparse(stored)) and isinstance(target, ast.Name):
-                yield from (spot(one, text=shown(one), stored=shown(stored)) for one in _edits(method, target.id))
-            elif isinstance(target, ast.Tuple) and re.match(rf"self\.[\w.]+[\[(].*\b{index}\b", ast.unparse(value)):
+            if plain and re.match(rf"self\..*\b{index}\b", text(stored)) and isinstance(target, ast.Name):
+                yield from (look_at(one, stored=shown(stored)) for one in _edits(method, target.id))
+            elif isinstance(target, ast.Tuple) and re.match(rf"self\.[\w.]+[\[(].*\b{index}\b", text(value)):
                 names = [one.id for one in target.elts if isinstance(one, ast.Name)]
                 reader = program.functions.get(getattr(getattr(value, "func", None), "attr", ""))
-                if reader is not None and re.search(r"copy|clone|astype|float", ast.unparse(reader)):
+                if reader is not None and re.search(r"copy|clone|astype|float", text(reader)):
                     continue
                 places = [one for name in names for one in _edits(method, name) if not _is_new(method, name, one)]
-                yield from (spot(one, text=shown(one), stored=shown(value)) for one in places)
+                yield from (look_at(one, stored=shown(value)) for one in places)
     for target, value, node in assigned(program.tree):
         loops = program.loops(node)
-        sliced = (
-            isinstance(value, ast.Subscript)
-            and isinstance(value.slice, ast.Slice)
-            and isinstance(value.value, ast.Name)
-        )
+        rows = value.slice if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) else None
+        sliced = isinstance(rows, ast.Slice)
         if loops and sliced and isinstance(target, ast.Name) and trains(program, loops[0]):
-            yield from (spot(one, text=shown(one), stored=shown(value)) for one in _edits(loops[0], target.id))
+            yield from (look_at(one, stored=shown(value)) for one in _edits(loops[0], target.id))
 
 
 def _is_new(method: ast.AST, name: str, place: ast.AST) -> bool:
     """Tell whether a variable gets another value before a place."""
-    known = [node for target, value, node in assigned(method) if ident(target) == name and isinstance(value, ast.expr)]
+    known = [node for target, value, node in assigned(method) if ident(target) == name]
     return any(node.lineno < getattr(place, "lineno", 0) for node in known)
 
 
@@ -152,24 +131,23 @@ def _viewed(program: Program, value: ast.expr) -> ast.expr:
             return value
 
 
-@suspects("second name of an array changed")
-def _alias(program: Program) -> Iterator[Spot]:
+@suspects_rows("second name of an array changed", assignments)
+def _alias(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> Iterator[Spot]:
     """Find `noisy = clean` and a change of one of both in place, before the other is read."""
-    for target, value, node in assigned(program.tree):
-        source = _viewed(program, value)
-        if not isinstance(source, ast.Name) or not isinstance(target, ast.Name) or source.id == target.id:
-            continue
-        around = program.function(node) or program.tree
-        for name, other in ((target.id, source.id), (source.id, target.id)):
-            for edit in _edits(around, name):
-                within = program.function(edit) is program.function(node) and edit.lineno > node.lineno
-                loads = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == other]
-                later = any(one.lineno > edit.lineno and isinstance(one.ctx, ast.Load) for one in loads)
-                single = isinstance(edit, ast.AugAssign) and isinstance(edit.target, ast.Name)
-                array = not single or (isinstance(edit, ast.AugAssign) and is_drawn(program, edit.value))
-                fresh = any(one is not node and node.lineno < one.lineno <= edit.lineno for one in _sets(around, name))
-                if within and later and array and not fresh:
-                    yield spot(edit, node, text=shown(edit), name=shown(node), other=other)
+    source = _viewed(program, value)
+    if not isinstance(source, ast.Name) or not isinstance(target, ast.Name) or source.id == target.id:
+        return
+    around = program.function(node) or program.tree
+    for name, other in ((target.id, source.id), (source.id, target.id)):
+        for edit in _edits(around, name):
+            within = program.function(edit) is program.function(node) and edit.lineno > node.lineno
+            loads = [one for one in nodes_in(around, ast.Name) if one.id == other]
+            later = any(one.lineno > edit.lineno and isinstance(one.ctx, ast.Load) for one in loads)
+            single = isinstance(edit, ast.AugAssign) and isinstance(edit.target, ast.Name)
+            array = not single or (isinstance(edit, ast.AugAssign) and is_drawn(program, edit.value))
+            fresh = any(one is not node and node.lineno < one.lineno <= edit.lineno for one in _sets(around, name))
+            if within and later and array and not fresh:
+                yield look_at(edit, node, name=shown(node), other=other)
 
 
 def _sets(scope: ast.AST, name: str) -> Iterator[ast.Assign]:
@@ -188,22 +166,17 @@ def _same_object(program: Program) -> Iterator[Spot]:
         around = program.function(call) or program.tree
         sets = list(_sets(around, given.id))
         before = sets and all(one.lineno < loops[0].lineno for one in sets)
-        made = before and (
-            isinstance(sets[-1].value, ast.List | ast.Dict)
-            or called(program, sets[-1].value)
-            in {"zeros", "ones", "empty", "full", "arange", "zeros_like", "list", "dict"}
-        )
-        grows = any(
-            ast.unparse(one.func) == f"{given.id}.append" for one in ast.walk(loops[0]) if isinstance(one, ast.Call)
-        )
+        fresh = {"zeros", "ones", "empty", "full", "arange", "zeros_like", "list", "dict"}
+        made = before and (isinstance(sets[-1].value, ast.List | ast.Dict) or called(program, sets[-1].value) in fresh)
+        grows = any(text(one.func) == f"{given.id}.append" for one in nodes_in(loops[0], ast.Call))
         if made and (grows or any(_edits(loops[0], given.id))):
-            yield spot(call, sets[-1], text=shown(call), name=given.id)
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+            yield look_at(call, sets[-1], name=given.id)
+    for node in nodes(program, ast.BinOp):
+        if is_binary(node, ast.Mult) and isinstance(node.left, ast.List):
             inner = node.left.elts[0] if len(node.left.elts) == 1 else None
-            empty = isinstance(inner, ast.List | ast.Dict) and not ast.unparse(inner)[1:-1]
+            empty = isinstance(inner, ast.List | ast.Dict) and not text(inner)[1:-1]
             if empty or called(program, inner or node) in {"zeros", "ones", "empty", "defaultdict", "deque"}:
-                yield spot(node, text=shown(node), name=targets_of(program, node))
+                yield look_at(node, name=targets_of(program, node))
 
 
 @suspects("result of a function lost")
@@ -214,99 +187,84 @@ def _lost(program: Program) -> Iterator[Spot]:
         if call is None or any(one.arg in {"inplace", "out"} for one in call.keywords):
             continue
         name, full = called(program, call), program.names.full(call.func)
-        library = full.startswith(("numpy.", "torch.", "cv2.")) or (
-            full == "" and isinstance(call.func, ast.Name) and name == "sorted"
-        )
-        method = (
-            not full and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name | ast.Subscript)
-        )
+        plain = not full and isinstance(call.func, ast.Name) and name == "sorted"
+        library = plain or full.startswith(("numpy.", "torch.", "cv2."))
+        owner = call.func.value if isinstance(call.func, ast.Attribute) and not full else None
+        method = isinstance(owner, ast.Name | ast.Subscript)
         lists = name in {"append", "sort", "normalize"} and method
         inside = program.function(node) is not None or program.loops(node)
-        if (
-            (library or method)
-            and name in _LOST | {"sorted"}
-            and not lists
-            and inside
-            and ident(operand(program, call)) != "self"
-        ):
-            yield spot(call, text=shown(call))
+        if not (library or method) or name not in _LOST | {"sorted"}:
+            continue
+        if not lists and inside and ident(operand(program, call)) != "self":
+            yield look_at(call)
 
 
 # --- labels ---
 
 
-@suspects("classes numbered by chance")
-def _by_chance(program: Program) -> Iterator[Spot]:
+@suspects_each("classes numbered by chance", ast.expr)
+def _by_chance(program: Program, node: ast.expr) -> Iterator[Spot]:
     """Find class numbers from `set(...)` or from a listing of a folder, without `sorted`."""
-    for node in program.nodes:
-        name = "set" if isinstance(node, ast.SetComp) else called(program, node)
-        if name not in _LISTING | {"set", "frozenset"} or not isinstance(node, ast.expr):
-            continue
-        outer = [called(program, one) for one in program.outward(node) if isinstance(one, ast.Call)]
-        names = targets_of(program, node)
-        numbered = "enumerate" in outer or re.search(r"class|label|categ|kinds|names|vocab", names)
-        sorts = "sorted" in outer or any(ident(operand(program, one)) in names for one in program.calls_of(".sort"))
-        if sorts or not numbered:
-            continue
-        if name in _LISTING and not re.search(r"files|paths", names):
-            yield spot(node, text=shown(node), what="the order of a listing, which differs between folders and systems")
-        elif name not in _LISTING and {"enumerate", "list"} & set(outer):
-            yield spot(node, text=shown(node), what="the order of a set, which differs from run to run")
+    name = "set" if isinstance(node, ast.SetComp) else called(program, node)
+    if name not in _LISTING | {"set", "frozenset"}:
+        return
+    outer = [called(program, one) for one in program.outward(node) if isinstance(one, ast.Call)]
+    names = targets_of(program, node)
+    numbered = "enumerate" in outer or re.search(r"class|label|categ|kinds|names|vocab", names)
+    sorts = "sorted" in outer or any(ident(operand(program, one)) in names for one in program.calls_of(".sort"))
+    if sorts or not numbered:
+        return
+    if name in _LISTING and not re.search(r"files|paths", names):
+        yield look_at(node, what="the order of a listing, which differs between folders and systems")
+    elif name not in _LISTING and {"enumerate", "list"} & set(outer):
+        yield look_at(node, what="the order of a set, which differs from run to run")
 
 
-@suspects("classes numbered in each part")
-def _each_part(program: Program) -> Iterator[Spot]:
+@suspects_each("classes numbered in each part", ast.expr | ast.stmt)
+def _each_part(program: Program, node: ast.expr | ast.stmt) -> object:
     """Find a data set or a function that numbers classes by what it holds, and is used for several parts."""
-    for node in program.nodes:
-        function = program.function(node)
-        grows = isinstance(node, ast.Assign) and _is_next_number(node)
-        if (
-            function is None
-            or not (isinstance(node, ast.DictComp | ast.Call) or grows)
-            or not isinstance(node, ast.expr | ast.stmt)
-        ):
-            continue
-        owner = program.owner(function)
-        uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
-        name = called(program, node) if isinstance(node, ast.Call) else ""
-        given = ast.unparse(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
-        maps = "enumerate(" in given and not re.search(r"[A-Z]{3}", given)
-        text = ast.unparse(node) if name in {"factorize", "fit_transform", "unique"} else ""
-        codes = re.search(r"ncoder|factorize|return_inverse", text)
-        if len(uses) > 1 and (maps or codes or grows):
-            yield spot(node, text=shown(node), uses=str(len(uses)))
+    function = program.function(node)
+    grows = isinstance(node, ast.Assign) and _is_next_number(node)
+    if function is None or not (isinstance(node, ast.DictComp | ast.Call) or grows):
+        return False
+    owner = program.owner(function)
+    uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+    name = called(program, node) if isinstance(node, ast.Call) else ""
+    given = text(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
+    maps = "enumerate(" in given and not re.search(r"[A-Z]{3}", given)
+    said = text(node) if name in {"factorize", "fit_transform", "unique"} else ""
+    codes = re.search(r"ncoder|factorize|return_inverse", said)
+    return len(uses) > 1 and (maps or codes or grows) and look_at(node, uses=str(len(uses)))
 
 
 def _is_next_number(node: ast.Assign) -> bool:
     """Tell whether a statement is `numbers[name] = len(numbers)`."""
-    return re.fullmatch(r"(.+)\[.+\] = len\(\1\)", ast.unparse(node)) is not None
+    return re.fullmatch(r"(.+)\[.+\] = len\(\1\)", text(node)) is not None
 
 
-@suspects("classes in the order of their appearance")
-def _by_appearance(program: Program) -> Iterator[Spot]:
+@suspects_rows("classes in the order of their appearance", assignments)
+def _by_appearance(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `list(dict.fromkeys(names))` or `list(set(names))` that numbers classes, in code that makes both parts."""
-    for target, value, node in assigned(program.tree):
-        function, text = program.function(node), ast.unparse(value)
-        unique = re.search(r"dict\.fromkeys\(|^(list|tuple)\((set|Counter)\(|OrderedDict\.fromkeys\(", text)
-        frame = re.search(r"\b(df|frame|table|data)\w*(\[.+\]|\.\w+)\.unique\(\)|\bpd\.(unique|factorize)\(", text)
-        if function is None or not (unique or frame) or "sort" in text or isinstance(value, ast.IfExp | ast.BoolOp):
-            continue
-        name, outer = ast.unparse(target), program.parents.get(node)
-        around = ast.unparse(function)
-        counts = re.search(
-            rf"enumerate\({re.escape(name)}\)|(?<![\w.]){re.escape(name)}\.index\(|zip\({name}, range", around
-        )
-        codes = "factorize" in text
-        ordered = re.search(rf"{re.escape(name)}\.sort\(|{re.escape(name)} = sorted\(", around)
-        if (counts or codes) and not ordered and not isinstance(outer, ast.If) and _makes_both(program, function):
-            yield spot(node, text=shown(node))
+    function, said = program.function(node), text(value)
+    unique = re.search(r"dict\.fromkeys\(|^(list|tuple)\((set|Counter)\(|OrderedDict\.fromkeys\(", said)
+    frame = re.search(r"\b(df|frame|table|data)\w*(\[.+\]|\.\w+)\.unique\(\)|\bpd\.(unique|factorize)\(", said)
+    if function is None or not (unique or frame) or "sort" in said or isinstance(value, ast.IfExp | ast.BoolOp):
+        return False
+    name, outer = text(target), program.parents.get(node)
+    around = text(function)
+    numbers = rf"enumerate\({re.escape(name)}\)|(?<![\w.]){re.escape(name)}\.index\(|zip\({name}, range"
+    counts = re.search(numbers, around)
+    codes = "factorize" in said
+    ordered = re.search(rf"{re.escape(name)}\.sort\(|{re.escape(name)} = sorted\(", around)
+    odd = (counts or codes) and not ordered and not isinstance(outer, ast.If) and _makes_both(program, function)
+    return odd and look_at(node)
 
 
 def _makes_both(program: Program, function: Function) -> bool:
     """Tell whether a function, or the class that it initialises, makes both the training and the held-out data."""
     owner = program.owner(function)
     uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
-    said = [f"{targets_of(program, one)} {ast.unparse(one)}" for one in uses]
+    said = [f"{targets_of(program, one)} {text(one)}" for one in uses]
     kinds = [(bool(TRAIN.search(one)), bool(HELD_OUT.search(one))) for one in said]
     return (True, False) in kinds and (False, True) in kinds
 
@@ -315,16 +273,13 @@ def _makes_both(program: Program, function: Function) -> bool:
 def _moved(program: Program) -> Iterator[Spot]:
     """Find `label - 1` and `label + 1` in a data set or in a loss."""
     inside = {id(node) for _, method, _ in _items(program) for node in ast.walk(method)}
-    coded = [
-        one
-        for one in program.nodes
-        if called(program, one) == "one_hot" or (isinstance(one, ast.Subscript) and called(program, one.value) == "eye")
-    ]
+    coded: list[ast.expr] = [one for one in program.calls if called(program, one) == "one_hot"]
+    coded += [one for one in nodes(program, ast.Subscript) if called(program, one.value) == "eye"]
     inside |= {id(node) for one in coded for node in ast.walk(one)}
     inside |= {id(node) for one in losses(program) if one.target is not None for node in ast.walk(one.target)}
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) and number(node.right) == 1:
-            yield from [spot(node, text=shown(node))] if id(node) in inside and LABELS.search(ident(node.left)) else ()
+    for node in nodes(program, ast.BinOp):
+        if is_binary(node, ast.Add | ast.Sub) and number(node.right) == 1:
+            yield from [look_at(node)] if id(node) in inside and LABELS.search(ident(node.left)) else ()
 
 
 @suspects("negatives coded 0")
@@ -333,10 +288,9 @@ def _coded(program: Program) -> Iterator[Spot]:
     if _MADE_NEGATIVE.search(source(program)):
         return
     for call in program.calls:
-        if (called(program, call) in _ONES and call.args) or (
-            called(program, call) in _ONES and called(program, call)[0].isupper()
-        ):
-            yield spot(call, text=shown(call))
+        name = called(program, call)
+        if name in _ONES and (call.args or name[0].isupper()):
+            yield look_at(call)
 
 
 # --- columns, windows, words ---
@@ -354,25 +308,20 @@ def _among(program: Program) -> Iterator[Spot]:
         column = number(value.slice.elts[1]) if isinstance(value.slice, ast.Tuple) else None
         for other, theirs, statement in columns if column is not None and LABELS.search(ident(target)) else ():
             rows = theirs.slice.elts[1] if isinstance(theirs.slice, ast.Tuple) else None
-            if (
-                ast.unparse(theirs.value) != ast.unparse(value.value)
-                or not isinstance(rows, ast.Slice)
-                or LABELS.search(ident(other))
-            ):
-                continue
-            if column is not None and _covers(rows, column):
-                yield spot(statement, node, text=shown(statement), target=shown(node))
+            same = text(theirs.value) == text(value.value) and not LABELS.search(ident(other))
+            if same and isinstance(rows, ast.Slice) and column is not None and _covers(rows, column):
+                yield look_at(statement, node, target=shown(node))
     yield from _whole_table(program, columns)
     yield from _stacked(program)
 
 
 def _whole_table(program: Program, columns: list[tuple[ast.expr, ast.Subscript, ast.Assign]]) -> Iterator[Spot]:
     """Yield `x = data` beside `y = data[:, -1]`."""
-    tables = {ast.unparse(value.value): node for target, value, node in columns if LABELS.search(ident(target))}
+    tables = {text(value.value): node for target, value, node in columns if LABELS.search(ident(target))}
     for target, value, node in assigned(program.tree):
-        text = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", ast.unparse(value))
-        if text in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):
-            yield spot(node, tables[text], text=shown(node), target=shown(tables[text]))
+        said = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", text(value))
+        if said in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):
+            yield look_at(node, tables[said], target=shown(tables[said]))
 
 
 def _stacked(program: Program) -> Iterator[Spot]:
@@ -387,7 +336,7 @@ def _stacked(program: Program) -> Iterator[Spot]:
         joins = called(program, value) in {"column_stack", "stack", "hstack", "concatenate", "cat", "vstack"}
         if joins and isinstance(given, ast.List | ast.Tuple) and not LABELS.search(ident(target)):
             among = [one.id for one in given.elts if isinstance(one, ast.Name) and one.id in kept]
-            yield from (spot(node, kept[one], text=shown(node), target=shown(kept[one])) for one in among)
+            yield from (look_at(node, kept[one], target=shown(kept[one])) for one in among)
 
 
 def _covers(rows: ast.Slice, column: float) -> bool:
@@ -403,20 +352,20 @@ def _covers(rows: ast.Slice, column: float) -> bool:
 def _window(program: Program) -> Iterator[Spot]:
     """Find `x[i : i + n]` whose target is not `x[i + n]`: one more, one less, or the window itself."""
     windows: dict[ast.AST, list[ast.Subscript]] = {}
-    for node in program.nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and not _in_training(program, node):
+    for node in nodes(program, ast.Subscript):
+        if isinstance(node.ctx, ast.Load) and not any(trains(program, one) for one in program.loops(node)):
             windows.setdefault(program.function(node) or program.tree, []).append(node)
     for found in windows.values():
         for one in found:
             rows = one.slice
             if not isinstance(rows, ast.Slice) or not isinstance(rows.upper, ast.BinOp) or rows.lower is None:
                 continue
-            end, base = ast.unparse(rows.upper), ast.unparse(one.value)
+            end, base = text(rows.upper), text(one.value)
             for other in found:
-                index = ast.unparse(other.slice)
-                beside = ast.unparse(other.value) == base and abs(other.lineno - one.lineno) < 3 and other is not one
+                index = text(other.slice)
+                beside = text(other.value) == base and abs(other.lineno - one.lineno) < 3 and other is not one
                 same = (
-                    index == ast.unparse(rows)
+                    index == text(rows)
                     and LABELS.search(targets_of(program, other))
                     and not LABELS.search(targets_of(program, one))
                 )
@@ -424,57 +373,45 @@ def _window(program: Program) -> Iterator[Spot]:
                     (same and other.lineno > one.lineno)
                     or re.fullmatch(rf"{re.escape(end)} [+-] 1|{re.escape(end)} \+ 1:.*", index)
                 ):
-                    yield spot(other, one, text=shown(other), window=shown(one))
-
-
-def _in_training(program: Program, node: ast.AST) -> bool:
-    return any(trains(program, one) for one in program.loops(node))
+                    yield look_at(other, one, window=shown(one))
 
 
 @suspects("numbers of words begin at the padding")
 def _padding(program: Program) -> Iterator[Spot]:
     """Find `{word: i for i, word in enumerate(words)}` in a script that pads with 0."""
-    text = source(program)
-    if not re.search(
-        r"pad_sequence\((?!.*padding_value=[^0])|padding_idx=0|ignore_index=0|!= 0\)|PAD = 0", text
-    ) or re.search(r"""['"][<\[]?pad""", text, re.IGNORECASE):
+    said = source(program)
+    pads = r"pad_sequence\((?!.*padding_value=[^0])|padding_idx=0|ignore_index=0|!= 0\)|PAD = 0"
+    if not re.search(pads, said) or re.search(r"""['"][<\[]?pad""", said, re.IGNORECASE):
         return
     for node in program.nodes:
         empty = isinstance(node, ast.Assign) and _is_next_number(node) and isinstance(node.targets[0], ast.Subscript)
-        if empty and isinstance(node, ast.Assign) and f"{ident(node.targets[0])} = {{}}" in text:
-            yield spot(node, text=shown(node))
+        if empty and isinstance(node, ast.Assign) and f"{ident(node.targets[0])} = {{}}" in said:
+            yield look_at(node)
         if isinstance(node, ast.DictComp) and isinstance(node.value, ast.Name):
             given = node.generators[0].iter
-            begins = (
-                isinstance(given, ast.Call)
-                and called(program, given) == "enumerate"
-                and len(given.args) == 1
-                and not given.keywords
-            )
-            if begins and not re.search(r"\[.*\] \+|pad", ast.unparse(given), re.IGNORECASE):
-                yield spot(node, text=shown(node))
+            count = len(given.args) if isinstance(given, ast.Call) and not given.keywords else 0
+            begins = count == 1 and called(program, given) == "enumerate"
+            if begins and not re.search(r"\[.*\] \+|pad", text(given), re.IGNORECASE):
+                yield look_at(node)
 
 
 @suspects("unknown words become padding")
 def _unknown(program: Program) -> Iterator[Spot]:
     """Find `numbers.get(word, 0)` where 0 is the padding."""
-    text = source(program)
-    if not re.search(r"padding_idx=0|pad_sequence|PAD = 0|ignore_index=0|pad['>\"\]]{1,3}: 0", text, re.IGNORECASE):
+    said = source(program)
+    if not re.search(r"padding_idx=0|pad_sequence|PAD = 0|ignore_index=0|pad['>\"\]]{1,3}: 0", said, re.IGNORECASE):
         return
     for call in program.calls_of(".get"):
         other = call.args[1] if len(call.args) == 2 else None
-        padding = constant(other) == 0 or re.search(r"\bpad", ast.unparse(other or call.func), re.IGNORECASE)
-        if padding and re.search(r"vocab|stoi|word|token|ids?$|index|char", ast.unparse(call), re.IGNORECASE):
-            yield spot(call, text=shown(call))
+        padding = constant(other) == 0 or re.search(r"\bpad", text(other or call.func), re.IGNORECASE)
+        if padding and re.search(r"vocab|stoi|word|token|ids?$|index|char", text(call), re.IGNORECASE):
+            yield look_at(call)
 
 
 @suspects("words written in another case")
 def _case(program: Program) -> Iterator[Spot]:
     """Find a text that is split into words as it is, in a script that lowers another one."""
     splits = [one for one in program.calls_of(".split") if not one.args]
-    lowered = [one for one in splits if ".lower()" in ast.unparse(one)]
+    lowered = [one for one in splits if ".lower()" in text(one)]
     if lowered and len(program.calls_of(".lower")) == len(lowered):
-        yield from (spot(one, text=shown(one)) for one in splits if one not in lowered)
-
-
-SUSPECTS = suspects_of(globals())
+        yield from (look_at(one) for one in splits if one not in lowered)

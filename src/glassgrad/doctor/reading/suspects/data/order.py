@@ -7,27 +7,26 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import Function, Program, argument, constant, number, place_of
+from glassgrad.doctor.reading.program import Function, Loop, Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import (
     HELD_OUT,
     TRAIN,
     are_in_rows,
-    assigned,
     is_drawn,
     loaders,
     shuffles,
     shuffles_first,
-    targets_of,
     training_loops,
     trains,
-    words_in,
 )
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, nodes, nodes_in, targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, text, words_in
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)
+_TRUTH = re.compile(r"^(true_?)?(w|weights?|cent(er|re)s?|means|protos?|prototypes|templates|basis|coef\w*|w_true)$")
 _ORDERS = named("randperm permutation shuffle permuted")
 _GROUPS = re.compile(
     r"(^|_)(subject|patient|speaker|person|people|writer|user|participant|recording|session)s?(_|$)", re.IGNORECASE
@@ -38,18 +37,17 @@ _CHANGES = re.compile(r"augment|(^|_)aug(s|_|$)|(^|_)(train|training)(_|$)", re.
 # --- order ---
 
 
-@suspects("order drawn and never used")
-def _unused_order(program: Program) -> Iterator[Spot]:
+@suspects_rows("order drawn and never used", assignments)
+def _unused_order(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> Iterator[Spot]:
     """Find `order = randperm(n)` and `rows = order[a:b]` whose name nothing reads."""
-    for target, value, node in assigned(program.tree):
-        drawn = called(program, value) in _ORDERS
-        part = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and bool(program.loops(node))
-        rows = part and re.search(r"perm|order|shuf|indices|idx", ident(value))
-        if isinstance(target, ast.Name) and (drawn or rows):
-            around = program.function(node) or program.tree
-            uses = [one for one in ast.walk(around) if isinstance(one, ast.Name) and one.id == target.id]
-            if all(isinstance(one.ctx, ast.Store) for one in uses):
-                yield spot(node, text=shown(node), name=target.id)
+    drawn = called(program, value) in _ORDERS
+    part = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and bool(program.loops(node))
+    rows = part and re.search(r"perm|order|shuf|indices|idx", ident(value))
+    if isinstance(target, ast.Name) and (drawn or rows):
+        around = program.function(node) or program.tree
+        uses = [one for one in nodes_in(around, ast.Name) if one.id == target.id]
+        if all(isinstance(one.ctx, ast.Store) for one in uses):
+            yield look_at(node, name=target.id)
 
 
 @suspects("batches in a fixed order")
@@ -58,19 +56,14 @@ def _fixed(program: Program) -> Iterator[Spot]:
     if shuffles(program):
         return
     for loop in training_loops(program):
-        begins = (
-            {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)} if isinstance(loop, ast.For) else ()
-        )
-        slices = [
-            one
-            for one in ast.walk(loop)
-            if isinstance(one, ast.Slice) and one.lower is not None and words_in(one.lower) & set(begins)
-        ]
+        begins = names_in(loop.target) if isinstance(loop, ast.For) else ()
+        lowest = [one.lower for one in nodes_in(loop, ast.Slice) if one.lower is not None]
+        slices = [one for one in lowest if words_in(one) & set(begins)]
         if slices:
             yield spot(loop, text=shown(loop.iter) if isinstance(loop, ast.For) else "")
     for call, name in loaders(program):
         if not HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}") and not _is_ordered(call):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 def _is_ordered(call: ast.Call) -> bool:
@@ -85,61 +78,53 @@ def _rows_of_classes(program: Program) -> Iterator[Spot]:
         return
     for call, name in loaders(program):
         shuffle = constant(argument(call, "shuffle", 2))
-        if (
-            not HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}")
-            and shuffle is not True
-            and not _is_ordered(call)
-        ):
-            yield spot(call, text=shown(call))
+        if HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}"):
+            continue
+        if shuffle is not True and not _is_ordered(call):
+            yield look_at(call)
     for target, value, node in assigned(program.tree):
         if called(program, value) in {"arange", "list"} and re.search(r"order|indices|idx|perm", ident(target)):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
     if not shuffles_first(program):
-        yield from (spot(node, text=shown(node)) for node in dict.fromkeys(one[0] for one in _cuts(program)))
+        yield from (look_at(node) for node in dict.fromkeys(one[0] for one in _cuts(program)))
 
 
-@suspects("rows of a batch miscounted")
-def _miscounted(program: Program) -> Iterator[Spot]:
+@suspects_each("rows of a batch miscounted", ast.For)
+def _miscounted(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find `x[i : i + n]` where i counts batches, and `x[i * n : ...]` where i counts rows."""
-    for loop in program.nodes:
-        name = ident(loop.target) if isinstance(loop, ast.For) else ""
-        given = loop.iter if isinstance(loop, ast.For) else None
-        if not name or not isinstance(loop, ast.For) or called(program, given or loop) not in {"range", "trange"}:
-            continue
-        for part in ast.walk(loop):
-            if isinstance(part, ast.Slice) and isinstance(given, ast.Call) and _is_miscounted(part, given, name):
-                yield spot(program.statement(part), loop, text=shown(part), loop=shown(given))
-                break
+    name, given = ident(loop.target), loop.iter
+    if not name or not isinstance(given, ast.Call) or called(program, given) not in {"range", "trange"}:
+        return
+    for part in nodes_in(loop, ast.Slice):
+        if _is_miscounted(part, given, name):
+            yield spot(program.statement(part), loop, text=shown(part), loop=shown(given))
+            break
 
 
 def _is_miscounted(part: ast.Slice, given: ast.Call, name: str) -> bool:
     """Tell whether a slice takes batches for rows, or rows for batches, of what `range(...)` counts."""
-    lower = ast.unparse(part.lower) if part.lower is not None else ""
-    upper = ast.unparse(part.upper) if part.upper is not None else ""
+    lower = text(part.lower)
+    upper = text(part.upper)
     if len(given.args) == 3:
         return re.fullmatch(rf"{name} \* \w+|\w+ \* {name}", lower) is not None
-    batches = len(given.args) == 1 and re.search(r"//|batches|n_steps|num_steps", ast.unparse(given.args[0]))
+    batches = len(given.args) == 1 and re.search(r"//|batches|n_steps|num_steps", text(given.args[0]))
     return bool(batches) and lower == name and "*" not in upper and _BATCH.search(upper) is not None
 
 
-@suspects("same rows in every step")
-def _same_rows(program: Program) -> Iterator[Spot]:
+@suspects_each("same rows in every step", training_loops)
+def _same_rows(program: Program, loop: Loop) -> Iterator[Spot]:
     """Find `x[:batch_size]` in a training loop."""
-    for loop in training_loops(program):
-        for part in ast.walk(loop):
-            rows = part.slice.elts[0] if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple) else None
-            rows = part.slice if isinstance(part, ast.Subscript) and rows is None else rows
-            if not isinstance(rows, ast.Slice) or rows.upper is None or not isinstance(part, ast.Subscript):
-                continue
-            first = rows.lower is None or number(rows.lower) == 0
-            shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
-            drawn = (
-                not ident(part)
-                or re.search(r"perm|order|idx|indices", ident(part))
-                or any(ident(target) == ident(part) for target, _, _ in assigned(loop))
-            )
-            if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
-                yield spot(part, text=shown(part))
+    for part in nodes_in(loop, ast.Subscript):
+        rows = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) else None
+        rows = part.slice if rows is None else rows
+        if not isinstance(rows, ast.Slice) or rows.upper is None:
+            continue
+        first = rows.lower is None or number(rows.lower) == 0
+        shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
+        again = any(ident(target) == ident(part) for target, _, _ in assigned(loop))
+        drawn = again or not ident(part) or re.search(r"perm|order|idx|indices", ident(part))
+        if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
+            yield look_at(part)
 
 
 # --- splits ---
@@ -151,14 +136,11 @@ def _cuts(program: Program) -> list[tuple[ast.Assign, str, str, ast.Slice]]:
     for target, value, node in assigned(program.tree):
         rows = value.slice if isinstance(value, ast.Subscript) else None
         rows = rows.elts[0] if isinstance(rows, ast.Tuple) else rows
-        name = ast.unparse(target)
-        if (
-            isinstance(value, ast.Subscript)
-            and isinstance(rows, ast.Slice)
-            and (rows.lower is not None or rows.upper is not None)
-            and (TRAIN.search(name) or HELD_OUT.search(name))
-        ):
-            found.append((node, name, ast.unparse(value.value), rows))
+        name = text(target)
+        if not isinstance(value, ast.Subscript) or not isinstance(rows, ast.Slice):
+            continue
+        if (rows.lower is not None or rows.upper is not None) and (TRAIN.search(name) or HELD_OUT.search(name)):
+            found.append((node, name, text(value.value), rows))
     return found
 
 
@@ -169,41 +151,33 @@ def _overlap(program: Program) -> Iterator[Spot]:
     for node, name, base, rows in cuts:
         others = [one for one in cuts if one[2] == base and one[1] != name and TRAIN.search(one[1])]
         for other, _, _, theirs in others if not TRAIN.search(name) else ():
-            ends = [
-                ast.unparse(one) if one is not None else ""
-                for one in (rows.lower, rows.upper, theirs.lower, theirs.upper)
-            ]
+            ends = [text(one) for one in (rows.lower, rows.upper, theirs.lower, theirs.upper)]
             low, high, first, until = ends
             if (low, high) == (first, until) or (not low and not first) or (not high and not until):
-                yield spot(node, other, text=shown(node), other=shown(other))
+                yield look_at(node, other, other=shown(other))
             elif not first and low and not high and low != until and not low.startswith("-"):
                 numbers = number(rows.lower), number(theirs.upper)
                 known = None not in numbers
                 if (known and (numbers[0] or 0) < (numbers[1] or 0)) or (
                     not known and isinstance(rows.lower, ast.Name) and "+" not in until
                 ):
-                    yield spot(node, other, text=shown(node), other=shown(other))
+                    yield look_at(node, other, other=shown(other))
     for target, value, node in assigned(program.tree):
-        names = [ast.unparse(target), ast.unparse(value) if isinstance(value, ast.Name | ast.Attribute) else ""]
+        names = [text(target), text(value) if isinstance(value, ast.Name | ast.Attribute) else ""]
         if HELD_OUT.search(names[0]) and TRAIN.search(names[1]) and not TRAIN.search(names[0]):
-            yield spot(node, text=shown(node), other=names[1])
+            yield look_at(node, other=names[1])
 
 
 @suspects("both parts drawn on their own")
 def _drawn_twice(program: Program) -> Iterator[Spot]:
     """Find `train = choice(n, 800)` beside `test = choice(n, 200)`."""
-    drawn = [
-        (one, targets_of(program, one))
-        for one in program.calls
-        if called(program, one) in {"choice", "sample", "randperm", "permutation", "randint", "integers"} and one.args
-    ]
+    draws = {"choice", "sample", "randperm", "permutation", "randint", "integers"}
+    drawn = [(one, targets_of(program, one)) for one in program.calls if called(program, one) in draws and one.args]
     for call, name in drawn:
         others = [one for one, target in drawn if TRAIN.search(target) and not HELD_OUT.search(target)]
-        same = [
-            one for one in others if ast.unparse(one.args[0]) == ast.unparse(call.args[0]) and one.lineno < call.lineno
-        ]
+        same = [one for one in others if text(one.args[0]) == text(call.args[0]) and one.lineno < call.lineno]
         if same and HELD_OUT.search(name) and not TRAIN.search(name) and not isinstance(call.args[0], ast.Constant):
-            yield spot(call, same[0], text=shown(call), other=shown(same[0]))
+            yield look_at(call, same[0], other=shown(same[0]))
 
 
 @suspects("cut without a shuffle")
@@ -211,19 +185,14 @@ def _cut(program: Program) -> Iterator[Spot]:
     """Find `train, test = data[:k], data[k:]` in a script that draws no order."""
     cuts = _cuts(program)
     held = [one for one in cuts if HELD_OUT.search(one[1])]
-    series = any(
-        re.search(r"series|window|horizon|forecast|look_?back|seq_len|corpus|text", one)
-        for one in words_in(program.tree)
-    )
-    subsets = [
-        one
-        for one in program.calls_of("Subset")
-        if "range(" in ast.unparse(one) and TRAIN.search(targets_of(program, one))
-    ]
+    timed = r"series|window|horizon|forecast|look_?back|seq_len|corpus|text"
+    series = any(re.search(timed, one) for one in words_in(program.tree))
+    subsets = [one for one in program.calls_of("Subset") if "range(" in text(one)]
+    subsets = [one for one in subsets if TRAIN.search(targets_of(program, one))]
     if not shuffles_first(program) and not series:
-        yield from (spot(one, text=shown(one)) for one in subsets)
+        yield from (look_at(one) for one in subsets)
     if held and len(cuts) > len(held) and not shuffles_first(program) and not series:
-        yield from (spot(node, text=shown(node)) for node in dict.fromkeys(one[0] for one in cuts))
+        yield from (look_at(node) for node in dict.fromkeys(one[0] for one in cuts))
 
 
 @suspects("related examples split at random")
@@ -237,32 +206,26 @@ def _related(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = called(program, call)
         split = name in {"random_split", "train_test_split"}
-        if (
-            name in {"randperm", "permutation", "shuffle"}
-            and not program.loops(call)
-            and not trains(program, program.statement(call))
-        ):
+        orders = name in {"randperm", "permutation", "shuffle"} and not program.loops(call)
+        if orders and not trains(program, program.statement(call)):
             around = program.function(call) or program.tree
             held = any(HELD_OUT.search(one) for one in words_in(around))
-            split = held and not any(_GROUPS.search(ast.unparse(one)) for one in call.args)
+            split = held and not any(_GROUPS.search(text(one)) for one in call.args)
         if split:
-            yield spot(call, text=shown(call), what=what)
+            yield look_at(call, what=what)
 
 
 def _has_windows(program: Program) -> bool:
     """Tell whether a script cuts windows `x[i : i + n]` at steps below their length, outside of a training."""
-    for node in program.nodes:
-        if isinstance(node, ast.Slice) and isinstance(node.upper, ast.BinOp) and isinstance(node.lower, ast.Name):
+    for node in nodes(program, ast.Slice):
+        if isinstance(node.upper, ast.BinOp) and isinstance(node.lower, ast.Name):
             loops = program.loops(node)
             listed = any(isinstance(one, ast.ListComp) for one in program.outward(node))
             item = getattr(program.function(node), "name", "") == "__getitem__"
-            starts = ast.unparse(node.upper).startswith(node.lower.id)
-            if (
-                starts
-                and (listed or item or loops)
-                and not any(trains(program, one) for one in loops)
-                and not _BATCH.search(ast.unparse(node.upper))
-            ):
+            starts = text(node.upper).startswith(node.lower.id)
+            if not starts or not (listed or item or loops):
+                continue
+            if not any(trains(program, one) for one in loops) and not _BATCH.search(text(node.upper)):
                 return True
     return False
 
@@ -277,31 +240,28 @@ def _shared(program: Program) -> Iterator[Spot]:
         item = owner.methods.get("__getitem__") if owner is not None else None
         random = item is not None and is_drawn(program, item)
         if isinstance(made, ast.Call) and (random or any(_augments(program, one) for one in made.keywords)):
-            yield spot(call, made, text=shown(call), made=shown(made))
+            yield look_at(call, made, made=shown(made))
     for target, _, node in assigned(program.tree):
-        if re.search(r"\.dataset\.(transforms?|augment\w*|train\w*)$", ast.unparse(target)):
-            yield spot(node, text=shown(node), made=ast.unparse(target))
+        if re.search(r"\.dataset\.(transforms?|augment\w*|train\w*)$", text(target)):
+            yield look_at(node, made=text(target))
 
 
 def _augments(program: Program, given: ast.keyword) -> bool:
     """Tell whether an argument switches an augmentation on: `augment=True`, `transform=train_transform`."""
     on = constant(given.value) is True and _CHANGES.search(given.arg or "")
-    transform = "transform" in (given.arg or "") and re.search(
-        r"train|aug|random|flip|crop", ast.unparse(given.value), re.IGNORECASE
-    )
-    return bool(on or transform)
+    changes = re.search(r"train|aug|random|flip|crop", text(given.value), re.IGNORECASE)
+    return bool(on or (changes and "transform" in (given.arg or "")))
 
 
-@suspects("held-out data made like training data")
-def _like_training(program: Program) -> Iterator[Spot]:
+@suspects_each("held-out data made like training data", ast.Call)
+def _like_training(program: Program, call: ast.Call) -> object:
     """Find `val_set = Data(..., augment=True)`, `train=True` and `transform=train_transform`."""
-    for call in program.calls:
-        name = targets_of(program, call)
-        held = HELD_OUT.search(name) and not TRAIN.search(name)
-        given = [one for one in call.keywords if _augments(program, one)]
-        names = [one for one in call.args if re.search(r"train_?(tf|transform|aug)", ident(one))]
-        if held and (given or names) and called(program, call)[:1].isupper():
-            yield spot(call, text=shown(call), given=ast.unparse(given[0].value if given else names[0]))
+    name = targets_of(program, call)
+    held = HELD_OUT.search(name) and not TRAIN.search(name)
+    given = [one for one in call.keywords if _augments(program, one)]
+    names = [one for one in call.args if re.search(r"train_?(tf|transform|aug)", ident(one))]
+    odd = held and (given or names) and called(program, call)[:1].isupper()
+    return odd and look_at(call, given=text(given[0].value if given else names[0]))
 
 
 @suspects("two loaders of one data set")
@@ -309,20 +269,15 @@ def _one_set(program: Program) -> Iterator[Spot]:
     """Find a loader for validation whose data set is that of the loader for training."""
     made = loaders(program)
     for call, name in made:
-        data = ast.unparse(given) if (given := argument(call, "dataset", 0)) is not None else ""
+        data = text(given) if (given := argument(call, "dataset", 0)) is not None else ""
         split = [one for one in program.calls if called(program, one) in {"random_split", "Subset"} and one.args]
-        whole = [one for one in split if ast.unparse(one.args[0]) == data]
-        same = whole or [
-            it for it, _ in made if it is not call and data and ast.unparse(it.args[0] if it.args else it) == data
-        ]
-        if (
-            HELD_OUT.search(name)
-            and not HELD_OUT.search(data)
-            and not TRAIN.search(name)
-            and same
-            and not _is_ordered(call)
-        ):
-            yield spot(call, same[0], text=shown(call), data=data)
+        whole = [one for one in split if text(one.args[0]) == data]
+        others = [it for it, _ in made if it is not call and data]
+        same = whole or [it for it in others if text(it.args[0] if it.args else it) == data]
+        if not HELD_OUT.search(name) or HELD_OUT.search(data):
+            continue
+        if not TRAIN.search(name) and same and not _is_ordered(call):
+            yield look_at(call, same[0], data=data)
 
 
 @suspects("same seed for both parts")
@@ -338,7 +293,7 @@ def _same_seed(program: Program) -> Iterator[Spot]:
             seeds = [argument(one, "seed", place) for one in (call, first) if one is not None]
             known = [constant(one) for one in seeds]
             if HELD_OUT.search(target) and not TRAIN.search(target) and known[0] is not None and known[0] == known[1]:
-                yield spot(call, text=shown(call), seed=f"seed {known[0]}")
+                yield look_at(call, seed=f"seed {known[0]}")
         if function is not None and (both or first) is not None and any(HELD_OUT.search(it) for _, it in calls):
             yield from _seeded(program, function)
 
@@ -348,7 +303,7 @@ _SEEDS = named("manual_seed default_rng RandomState seed")
 
 def _seeded(program: Program, function: Function) -> Iterator[Spot]:
     """Yield the only seed in a function, a number, if all its random numbers follow it."""
-    calls = [one for one in ast.walk(function) if isinstance(one, ast.Call)]
+    calls = list(nodes_in(function, ast.Call))
     made = [one for one in calls if called(program, one) in _SEEDS and one.args and constant(one.args[0]) is not None]
     if len(made) != 1 or any(re.search(r"seed|rng|gen", one.arg) for one in function.args.args):
         return
@@ -356,7 +311,7 @@ def _seeded(program: Program, function: Function) -> Iterator[Spot]:
     draws = [one for one in calls if is_drawn(program, one) and made[0] not in ast.walk(one)]
     own = [one for one in draws if name and name in words_in(one)]
     if draws and (not name or len(own) == len(draws)):
-        yield spot(made[0], text=shown(made[0]), seed=f"seed {constant(made[0].args[0])}")
+        yield look_at(made[0], seed=f"seed {constant(made[0].args[0])}")
 
 
 @suspects("another rule behind each part")
@@ -367,16 +322,13 @@ def _other_truth(program: Program) -> Iterator[Spot]:
         if not any(map(TRAIN.search, targets)) or not any(map(HELD_OUT.search, targets)):
             continue
         for target, value, node in assigned(function):
-            truth = re.search(
-                r"^(true_?)?(w|weights?|cent(er|re)s?|means|protos?|prototypes|templates|basis|coef\w*|w_true)$",
-                ident(target),
-            )
-            fresh = not re.search(r"RandomState|default_rng|manual_seed", ast.unparse(function))
+            truth = _TRUTH.search(ident(target))
+            fresh = not re.search(r"RandomState|default_rng|manual_seed", text(function))
             fresh = fresh and not program.loops(node)
             counts = {one.arg for one in function.args.args}
             of_each = any(ident(one) in counts for call in ast.walk(value) for one in getattr(call, "args", ())[:1])
             if truth and not of_each and fresh and is_drawn(program, value):
-                yield spot(node, text=shown(node), function=name)
+                yield look_at(node, function=name)
 
 
 @suspects("copies made before the split")
@@ -386,43 +338,41 @@ def _copied(program: Program) -> Iterator[Spot]:
     ends = [one.lineno for one in splits] + [one[0].lineno for one in _cuts(program)]
     for target, value, node in assigned(program.tree):
         joins = called(program, value) in {"cat", "concatenate", "vstack", "hstack", "repeat", "append"}
-        own = isinstance(target, ast.Name) and isinstance(value, ast.Call) and ast.unparse(value).count(target.id) > 1
+        own = isinstance(target, ast.Name) and isinstance(value, ast.Call) and text(value).count(target.id) > 1
         if joins and own and not program.loops(node) and any(0 < line - node.lineno < 12 for line in ends):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 # --- samplers ---
 
 
-@suspects("sampler with a weight for each class")
-def _class_weights(program: Program) -> Iterator[Spot]:
+@suspects_each("sampler with a weight for each class", ast.Call)
+def _class_weights(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `WeightedRandomSampler(class_weights, ...)`, whose weights no labels index, and weights that are counts."""
-    for call in program.calls:
-        given = argument(call, "weights", 0) if called(program, call) == "WeightedRandomSampler" else None
-        made = program.value_of(given) if isinstance(given, ast.Name) else given
-        if given is None or made is None:
-            continue
-        bare = made
-        while isinstance(bare, ast.Call) and operand(program, bare) is not None and called(program, bare) in _SAME:
-            bare = operand(program, bare) or bare
-        text = ast.unparse(made)
-        indexed = re.search(r"\[|gather|index_select|take", text)
-        drawn = bare.elt if isinstance(bare, ast.ListComp) else bare
-        counts = isinstance(drawn, ast.Subscript) and re.search(r"count|freq|hist|bincount", _source(program, drawn))
-        if not indexed or (isinstance(given, ast.Name) and re.search(r"class", given.id)):
-            yield spot(call, text=shown(call), what="one weight for each class, where it takes one for each example")
-        elif counts and not re.search(r"1(\.0)? /|reciprocal|weight|\*\* -", _source(program, drawn)):
-            both: tuple[ast.expr | ast.stmt, ...] = (call, program.statement(made))
-            yield from (
-                spot(one, text=shown(call), what="the counts: it draws frequent classes more often") for one in both
-            )
+    given = argument(call, "weights", 0) if called(program, call) == "WeightedRandomSampler" else None
+    made = program.value_of(given) if isinstance(given, ast.Name) else given
+    if given is None or made is None:
+        return
+    bare = made
+    while isinstance(bare, ast.Call) and operand(program, bare) is not None and called(program, bare) in _SAME:
+        bare = operand(program, bare) or bare
+    said = text(made)
+    indexed = re.search(r"\[|gather|index_select|take", said)
+    drawn = bare.elt if isinstance(bare, ast.ListComp) else bare
+    counts = isinstance(drawn, ast.Subscript) and re.search(r"count|freq|hist|bincount", _source(program, drawn))
+    if not indexed or (isinstance(given, ast.Name) and re.search(r"class", given.id)):
+        yield look_at(call, what="one weight for each class, where it takes one for each example")
+    elif counts and not re.search(r"1(\.0)? /|reciprocal|weight|\*\* -", _source(program, drawn)):
+        both: tuple[ast.expr | ast.stmt, ...] = (call, program.statement(made))
+        what = "the counts: it draws frequent classes more often"
+        yield from (spot(one, text=shown(call), what=what) for one in both)
 
 
 def _source(program: Program, node: ast.expr) -> str:
     """Return the name of what an index selects from, and the text of its value."""
     held = node.value if isinstance(node, ast.Subscript) else node
     value = program.value_of(held) if isinstance(held, ast.Name) else None
-    return f"{ast.unparse(held)} {ast.unparse(value) if value is not None else ''}".lower()
+    return f"{text(held)} {text(value) if value is not None else ''}".lower()
 
 
 @suspects("classes balanced twice")
@@ -433,7 +383,4 @@ def _twice_balanced(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         given = [one for one in call.keywords if one.arg in {"weight", "pos_weight"} and constant(one.value) is None]
         if given and re.search(r"loss|entropy", called(program, call), re.IGNORECASE):
-            yield spot(call, text=shown(call))
-
-
-SUSPECTS = suspects_of(globals())
+            yield look_at(call)

@@ -10,10 +10,19 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import LABELS, assigned, is_drawn, loaders, targets_of, words_in
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source
-from glassgrad.doctor.reading.values import losses
+from glassgrad.doctor.reading.suspects.data.roles import LABELS, is_drawn, loaders
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import (
+    assigned,
+    assignments,
+    functions,
+    is_binary,
+    nodes,
+    nodes_in,
+    targets_of,
+)
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source, text, words_in
+from glassgrad.doctor.reading.values import Loss, losses
 
 _APART = named("shuffle permutation train_test_split sample resample choice randperm")
 _LISTING = named("listdir glob iterdir scandir rglob iglob")
@@ -31,8 +40,8 @@ def _two_orders(program: Program) -> Iterator[Spot]:
     """Find `zip(a, b)` of loaders that both shuffle."""
     shuffled = {name for call, name in loaders(program) if constant(argument(call, "shuffle", 2)) is True}
     for call in program.calls_of("zip"):
-        if sum(ast.unparse(one) in shuffled for one in call.args) > 1:
-            yield spot(call, text=shown(call))
+        if sum(text(one) in shuffled for one in call.args) > 1:
+            yield look_at(call)
 
 
 @suspects("inputs and labels drawn apart")
@@ -40,7 +49,7 @@ def _drawn_apart(program: Program) -> Iterator[Spot]:
     """Find two statements in a row that draw an order or a split: one of the inputs, one of the labels."""
     seeds = {"seed", "random_state", "generator"}
     found = [
-        (call, targets_of(program, call) or " ".join(map(ast.unparse, call.args)))
+        (call, targets_of(program, call) or " ".join(map(text, call.args)))
         for call in program.calls
         if called(program, call) in _APART
         and not seeds & {str(one.arg) for one in call.keywords}
@@ -50,26 +59,20 @@ def _drawn_apart(program: Program) -> Iterator[Spot]:
         blocks = [program.parents.get(program.statement(call)) for call in (first, second)]
         near = blocks[0] is blocks[1] and 0 < second.lineno - first.lineno < 4
         labelled = [bool(LABELS.search(name)) for name in (one, other)]
-        if (
-            near
-            and one != other
-            and sorted(labelled) == [False, True]
-            and "seed" not in ast.unparse(blocks[0] or second)
-        ):
-            yield spot(second, first, text=shown(second), other=shown(first))
+        if near and one != other and sorted(labelled) == [False, True] and "seed" not in text(blocks[0] or second):
+            yield look_at(second, first, other=shown(first))
 
 
-@suspects("one of a pair changed alone")
-def _alone(program: Program) -> Iterator[Spot]:
+@suspects_rows("one of a pair changed alone", assignments)
+def _alone(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> Iterator[Spot]:
     """Find `x = x[order]`, `x = sorted(x)` and `x = [one for one in x if ...]` whose partner stays as it is."""
-    for target, value, node in assigned(program.tree):
-        function = program.function(node)
-        if not isinstance(target, ast.Name) or (function is not None and function.name == "forward"):
-            continue
-        if _reorders(program, target.id, value) or _filters(target.id, value):
-            partner = _partner(program, node, target.id)
-            if partner:
-                yield spot(node, text=shown(node), partner=partner)
+    function = program.function(node)
+    if not isinstance(target, ast.Name) or (function is not None and function.name == "forward"):
+        return
+    if _reorders(program, target.id, value) or _filters(target.id, value):
+        partner = _partner(program, node, target.id)
+        if partner:
+            yield look_at(node, partner=partner)
 
 
 def _reorders(program: Program, name: str, value: ast.expr) -> bool:
@@ -99,7 +102,7 @@ def _partner(program: Program, node: ast.stmt, name: str) -> str:
     near = {ident(target) for target, value, _ in rows if ident(target) in words_in(value)}
     for one in ast.walk(around):
         if isinstance(one, ast.Tuple | ast.Call) and one.lineno > node.lineno:
-            names = {it.id for it in ast.walk(one) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load)}
+            names = {it.id for it in nodes_in(one, ast.Name) if isinstance(it.ctx, ast.Load)}
             others = [it for it in names if bool(LABELS.search(it)) != bool(LABELS.search(name)) and it not in near]
             labels = [it for it in others if LABELS.search(it) or LABELS.search(name)]
             data = [it for it in labels if program.bindings(program.scope(node), it) or _given(around, it)]
@@ -109,34 +112,25 @@ def _partner(program: Program, node: ast.stmt, name: str) -> str:
 
 
 def _given(around: ast.AST, name: str) -> bool:
-    return isinstance(around, ast.Module) or (
-        isinstance(around, FUNCTIONS) and name in {one.arg for one in around.args.args}
-    )
+    given = isinstance(around, FUNCTIONS) and name in {one.arg for one in around.args.args}
+    return given or isinstance(around, ast.Module)
 
 
-@suspects("pair taken at two indices")
-def _indices(program: Program) -> Iterator[Spot]:
+@suspects_each("pair taken at two indices", losses)
+def _indices(program: Program, one: Loss) -> Iterator[Spot]:
     """Find `loss(model(x[rows]), y[i : i + n])`."""
-    for one in losses(program):
-        found: list[list[ast.Subscript]] = []
-        for side in (one.input, one.target):
-            parts = [it for it in ast.walk(side) if isinstance(it, ast.Subscript)] if side is not None else []
-            found.append(
-                [
-                    it
-                    for it in parts
-                    if isinstance(it.value, ast.Name) and not isinstance(it.slice, ast.Tuple | ast.Constant)
-                ]
-            )
-        if len(found[0]) == len(found[1]) == 1:
-            first, second = found[0][0], found[1][0]
-            texts = [ast.unparse(it.slice) for it in (first, second)]
-            row = any(
-                isinstance(it.slice, ast.Name) and re.search(r"idx|ind|rows|perm|order|batch", ident(it.slice))
-                for it in (first, second)
-            )
-            if texts[0] != texts[1] and row:
-                yield spot(one.call, text=shown(first), other=shown(second))
+    found: list[list[ast.Subscript]] = []
+    for side in (one.input, one.target):
+        parts = list(nodes_in(side, ast.Subscript)) if side is not None else []
+        parts = [it for it in parts if isinstance(it.value, ast.Name)]
+        found.append([it for it in parts if not isinstance(it.slice, ast.Tuple | ast.Constant)])
+    if len(found[0]) == len(found[1]) == 1:
+        first, second = found[0][0], found[1][0]
+        texts = [text(it.slice) for it in (first, second)]
+        named = [ident(it.slice) for it in (first, second) if isinstance(it.slice, ast.Name)]
+        row = any(re.search(r"idx|ind|rows|perm|order|batch", it) for it in named)
+        if texts[0] != texts[1] and row:
+            yield spot(one.call, text=shown(first), other=shown(second))
 
 
 @suspects("paired by two listings")
@@ -145,17 +139,15 @@ def _listings(program: Program) -> Iterator[Spot]:
     found = []
     for call in program.calls:
         outer = [called(program, one) for one in program.outward(call) if isinstance(one, ast.Call)]
-        name = ident(
-            next((one for one, value, _ in assigned(program.statement(call)) if call in ast.walk(value)), None)
-        )
-        later = any(
-            ident(operand(program, one)) == name for one in program.calls_of(".sort") + program.calls_of("sorted")
-        )
+        rows = assigned(program.statement(call))
+        name = ident(next((one for one, value, _ in rows if call in ast.walk(value)), None))
+        sorts = [*program.calls_of(".sort"), *program.calls_of("sorted")]
+        later = any(ident(operand(program, one)) == name for one in sorts)
         if called(program, call) in _LISTING and name and "sorted" not in outer and not later:
             found.append((call, name))
     labelled = any(_PLACES.search(name) or LABELS.search(name) for _, name in found)
     if labelled and len({name for _, name in found}) > 1:
-        yield from (spot(call, text=shown(call)) for call, _ in found)
+        yield from (look_at(call) for call, _ in found)
 
 
 @suspects("labels in the order of another list")
@@ -167,9 +159,9 @@ def _joined(program: Program) -> Iterator[Spot]:
         if set(names) in ({"repeat", "tile"}, {"repeat", "repeat_interleave"}):
             yield spot(node, text=shown(second), other=shown(first))
         lists = [one.args[0] for one in (first, second)]
-        if set(names) <= {"cat", "concatenate", "vstack", "hstack", "stack"} and all(
-            isinstance(one, ast.List) for one in lists
-        ):
+        if not set(names) <= {"cat", "concatenate", "vstack", "hstack", "stack"}:
+            continue
+        if all(isinstance(one, ast.List) for one in lists):
             parts = [one.elts for one in lists if isinstance(one, ast.List)]
             order = [ident(one) for one in parts[0]]
             if len(order) == len(parts[1]) == 2 and all(order) and order[0] != order[1]:
@@ -178,26 +170,23 @@ def _joined(program: Program) -> Iterator[Spot]:
                     yield spot(node, text=shown(second), other=shown(first))
 
 
-@suspects("random change for each of a pair")
-def _each_of_pair(program: Program) -> Iterator[Spot]:
+@suspects_each("random change for each of a pair", functions)
+def _each_of_pair(program: Program, function: Function) -> Iterator[Spot]:
     """Find `transform(image), transform(mask)`, and two conditions that draw, one for each: two draws."""
-    for function in program.functions.values():
-        yield from _coins(program, function)
-        calls = [
-            one for one in ast.walk(function) if isinstance(one, ast.Call) and len(one.args) == 1 and not one.keywords
-        ]
-        calls.sort(key=lambda one: one.lineno)
-        for first, second in itertools.combinations(calls, 2):
-            name, given = ast.unparse(first.func), [ident(one.args[0]) for one in (first, second)]
-            random = ast.unparse(second.func) == name and _RANDOM.search(name) and not _FIXED.search(name)
-            places = [bool(_PLACES.search(one)) for one in given]
-            if random and all(given) and places == [False, True] and second.lineno - first.lineno < 6:
-                yield spot(second, first, text=shown(second), other=shown(first))
+    yield from _coins(program, function)
+    calls = [one for one in nodes_in(function, ast.Call) if len(one.args) == 1 and not one.keywords]
+    calls.sort(key=lambda one: one.lineno)
+    for first, second in itertools.combinations(calls, 2):
+        name, given = text(first.func), [ident(one.args[0]) for one in (first, second)]
+        random = text(second.func) == name and _RANDOM.search(name) and not _FIXED.search(name)
+        places = [bool(_PLACES.search(one)) for one in given]
+        if random and all(given) and places == [False, True] and second.lineno - first.lineno < 6:
+            yield look_at(second, first, other=shown(first))
 
 
 def _coins(program: Program, function: Function) -> Iterator[Spot]:
     """Yield the second of two conditions that draw, the first for an image and the second for its mask."""
-    tests = [one for one in ast.walk(function) if isinstance(one, ast.If) and is_drawn(program, one.test)]
+    tests = [one for one in nodes_in(function, ast.If) if is_drawn(program, one.test)]
     for first, second in itertools.pairwise(sorted(tests, key=lambda one: one.lineno)):
         sets = [
             [ident(target) for one in test.body for target, value, _ in assigned(one) if _moves(program, value)]
@@ -208,32 +197,26 @@ def _coins(program: Program, function: Function) -> Iterator[Spot]:
             yield spot(second, first, text=shown(second.test), other=shown(first.test))
 
 
-@suspects("image moved without its label")
-def _unmoved(program: Program) -> Iterator[Spot]:
+@suspects_each("image moved without its label", functions)
+def _unmoved(program: Program, function: Function) -> Iterator[Spot]:
     """Find a flip or a crop of an image in a function whose mask, boxes, points or angle stay as they are."""
-    for function in program.functions.values():
-        places = {one for one in words_in(function) if _PLACES.search(one) and not re.search(r"prob|^self", one)}
-        for target, value, node in assigned(function) if places else ():
-            if not _moves(program, value) or ident(target) not in words_in(value) or _PLACES.search(ident(target)):
-                continue
-            block = program.parents.get(node)
-            around = block if isinstance(block, ast.If) else function
-            sets = {
-                ident(it)
-                for one, _, other in assigned(around)
-                if other is not node
-                for it in ast.walk(one)
-                if other.lineno >= node.lineno - 3
-            }
-            sets |= {ident(one.target) for one in ast.walk(around) if isinstance(one, ast.AugAssign)}
-            if not any(map(_PLACES.search, sets)) and not any(map(_PLACES.search, words_in(value))):
-                yield spot(node, text=shown(node), places=min(places))
+    places = {one for one in words_in(function) if _PLACES.search(one) and not re.search(r"prob|^self", one)}
+    for target, value, node in assigned(function) if places else ():
+        if not _moves(program, value) or ident(target) not in words_in(value) or _PLACES.search(ident(target)):
+            continue
+        block = program.parents.get(node)
+        around = block if isinstance(block, ast.If) else function
+        others = [one for one, _, other in assigned(around) if other is not node and other.lineno >= node.lineno - 3]
+        sets = {ident(it) for one in others for it in ast.walk(one)}
+        sets |= {ident(one.target) for one in nodes_in(around, ast.AugAssign)}
+        if not any(map(_PLACES.search, sets)) and not any(map(_PLACES.search, words_in(value))):
+            yield look_at(node, places=min(places))
 
 
 def _moves(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression flips, turns, shifts or crops an array."""
     names = {called(program, one) for one in ast.walk(value)}
-    return bool(names & _FLIPS) or "::-1" in ast.unparse(value)
+    return bool(names & _FLIPS) or "::-1" in text(value)
 
 
 _GIVEN = named("mask masks bboxes keypoints bbox boxes target label")
@@ -255,46 +238,39 @@ def _transformed(program: Program) -> Iterator[Spot]:
         if not taken or "image" not in keys or keys & _GIVEN or re.search(r"val|test|normali", name):
             continue
         function = program.function(call)
-        given = [one for one in ast.walk(function or call) if isinstance(one, ast.Return) and one.value is not None]
+        given = [one for one in nodes_in(function or call, ast.Return) if one.value is not None]
         if any(isinstance(one.value, ast.Tuple) and len(one.value.elts) == 2 for one in given):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 _POINTS = re.compile(r"(^|_)(pts|points?|kps|kpts?|keypoints?|landmarks?|joints?|pose)(_|s?$)", re.IGNORECASE)
 _SWAPS = re.compile(r"flip_(pair|ind|idx|ord|perm|map)|swap|mirror_(ind|idx|pair|order|map)|symm|flipped_parts|pairs")
 
 
-@suspects("points mirrored without an exchange")
-def _mirrored(program: Program) -> Iterator[Spot]:
+@suspects_rows("points mirrored without an exchange", assignments)
+def _mirrored(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `points[:, 0] = width - points[:, 0]` where no later index exchanges left and right points."""
-    for target, value, node in assigned(program.tree):
-        name = ident(target)
-        turned = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) and name in words_in(value.right)
-        if not turned or not isinstance(target, ast.Subscript) or not _POINTS.search(name):
-            continue
-        axis = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
-        around = program.function(node) or program.tree
-        indexed = [
-            one
-            for one, other, _ in assigned(around)
-            if ident(one) == name and isinstance(other, ast.Subscript) and ident(other) == name
-        ]
-        if constant(axis) == 0 and not indexed and not _SWAPS.search(ast.unparse(around)):
-            yield spot(node, text=shown(node))
+    name = ident(target)
+    turned = is_binary(value, ast.Sub) and name in words_in(value.right)
+    if not turned or not isinstance(target, ast.Subscript) or not _POINTS.search(name):
+        return False
+    axis = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
+    around = program.function(node) or program.tree
+    rows = [one for one, other, _ in assigned(around) if isinstance(other, ast.Subscript) and ident(other) == name]
+    indexed = [one for one in rows if ident(one) == name]
+    return constant(axis) == 0 and not indexed and not _SWAPS.search(text(around)) and look_at(node)
 
 
-@suspects("mixed inputs with single labels")
-def _mixed(program: Program) -> Iterator[Spot]:
+@suspects_rows("mixed inputs with single labels", assignments)
+def _mixed(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `lam * x + (1 - lam) * x[order]` where nothing takes `y[order]`."""
-    for target, value, node in assigned(program.tree):
-        text = ast.unparse(value)
-        found = re.fullmatch(r"\(?(\w+)\)? \* (\w+) \+ \(1(?:\.0)? - \1\) \* \2(\[(\w+)\]|\.flip\(0\)|\.roll.*)", text)
-        if found is None or LABELS.search(found[2]):
-            continue
-        around = ast.unparse(program.function(node) or program.tree)
-        others = re.findall(rf"(\w+){re.escape(found[3])}", around)
-        if set(others) <= {found[2], ident(target)}:
-            yield spot(node, text=shown(node))
+    said = text(value)
+    found = re.fullmatch(r"\(?(\w+)\)? \* (\w+) \+ \(1(?:\.0)? - \1\) \* \2(\[(\w+)\]|\.flip\(0\)|\.roll.*)", said)
+    if found is None or LABELS.search(found[2]):
+        return False
+    around = text(program.function(node) or program.tree)
+    others = re.findall(rf"(\w+){re.escape(found[3])}", around)
+    return set(others) <= {found[2], ident(target)} and look_at(node)
 
 
 @suspects("weights of a mixture exchanged")
@@ -302,32 +278,22 @@ def _weights(program: Program) -> Iterator[Spot]:
     """Find `lam * loss(out, y[order]) + (1 - lam) * loss(out, y)` beside `lam * x + (1 - lam) * x[order]`."""
     mixed = re.findall(r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", source(program))
     orders = {order for _, order in mixed}
-    shuffled = {
-        ident(one)
-        for one, value, _ in assigned(program.tree)
-        if isinstance(value, ast.Subscript) and ident(value.slice) in orders
-    }
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and mixed:
-            found = re.match(
-                r"(\w+) \* .*[,(] ?(\w+)(\[(\w+)\])?\)(\.mean\(\))? \+ \(1(?:\.0)? - \1\) \* ", ast.unparse(node)
-            )
-            if (
-                found
-                and (found[2] in shuffled or found[4] in orders)
-                and re.search(r"loss|crit|entropy|ce", ast.unparse(node))
-            ):
-                yield spot(node, text=shown(node))
+    taken = [(one, value.slice) for one, value, _ in assigned(program.tree) if isinstance(value, ast.Subscript)]
+    shuffled = {ident(one) for one, index in taken if ident(index) in orders}
+    for node in nodes(program, ast.BinOp):
+        if is_binary(node, ast.Add) and mixed:
+            found = re.match(r"(\w+) \* .*[,(] ?(\w+)(\[(\w+)\])?\)(\.mean\(\))? \+ \(1(?:\.0)? - \1\) \* ", text(node))
+            if not found:
+                continue
+            if (found[2] in shuffled or found[4] in orders) and re.search(r"loss|crit|entropy|ce", text(node)):
+                yield look_at(node)
 
 
 @suspects("numbered files in the order of their letters")
 def _listing(program: Program) -> Iterator[Spot]:
     """Find `sorted(os.listdir(folder))` beside files named by numbers without leading zeros."""
-    plain = re.search(r"\{\w+\}\.\w{2,4}['\"]|str\(\w+\) \+ '\.", ast.unparse(program.tree))
+    plain = re.search(r"\{\w+\}\.\w{2,4}['\"]|str\(\w+\) \+ '\.", text(program.tree))
     for call in program.calls_of("sorted"):
-        listed = re.search(r"listdir|glob|iterdir|scandir", ast.unparse(call.args[0])) if call.args else None
+        listed = re.search(r"listdir|glob|iterdir|scandir", text(call.args[0])) if call.args else None
         if plain and listed and not any(one.arg == "key" for one in call.keywords):
-            yield spot(call, text=shown(call))
-
-
-SUSPECTS = suspects_of(globals())
+            yield look_at(call)

@@ -1,15 +1,15 @@
-"""Small views of a script that suspects share: names and their roles, calls, assignments, drawn orders."""
+"""What suspects look up in data: the roles of names, loaders, drawn orders, and where the training is."""
 
 from __future__ import annotations
 
 import ast
-import functools
 import re
 
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.spelling import called, ident
+from glassgrad.doctor.reading.suspects.nodes import targets_of
+from glassgrad.doctor.reading.suspects.spelling import called, ident, text, words_in
 from glassgrad.doctor.reading.values import library_name
 
 _ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part)"
@@ -26,32 +26,6 @@ DRAWN = named(
     "WeightedRandomSampler random_split train_test_split KFold StratifiedKFold"
 )
 """Calls that draw an order or rows."""
-
-
-@functools.lru_cache(maxsize=64)  # a dozen suspects walk the same functions: without it a long script takes minutes
-def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]:
-    """Return the targets of assignments with their values, paired within tuples, and the statements."""
-    found: list[tuple[ast.expr, ast.expr, ast.Assign]] = []
-    for node in ast.walk(root):
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            assert isinstance(node, ast.Assign)
-            parts = target.elts if isinstance(target, ast.Tuple) else []
-            values = node.value.elts if isinstance(node.value, ast.Tuple) else []
-            paired = zip(parts, values, strict=True) if parts and len(parts) == len(values) else [(target, node.value)]
-            found += [(one, value, node) for one, value in paired]
-    return tuple(found)
-
-
-def targets_of(program: Program, node: ast.AST) -> str:
-    """Return the text of what the statement around a node assigns to."""
-    statement = program.statement(node)
-    return ", ".join(ast.unparse(one) for one in statement.targets) if isinstance(statement, ast.Assign) else ""
-
-
-def words_in(node: ast.AST) -> set[str]:
-    """Return the variables and attributes that a part of a script reads or sets."""
-    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
 
 
 def loaders(program: Program) -> list[tuple[ast.Call, str]]:
@@ -75,9 +49,8 @@ def shuffles(program: Program) -> bool:
 def shuffles_first(program: Program) -> bool:
     """Tell whether a script draws an order or rows outside of loaders and of the training."""
     drawn = [one for one in program.calls if called(program, one) in DRAWN and "Sampler" not in called(program, one)]
-    inside = {
-        id(one) for loop in program.nodes if isinstance(loop, LOOPS) and trains(program, loop) for one in ast.walk(loop)
-    }
+    loops = [one for one in program.nodes if isinstance(one, LOOPS) and trains(program, one)]
+    inside = {id(one) for loop in loops for one in ast.walk(loop)}
     return any(id(one) not in inside for one in drawn)
 
 
@@ -96,9 +69,8 @@ def is_drawn(program: Program, node: ast.AST) -> bool:
     for one in ast.walk(node):
         full = program.names.full(one.func) if isinstance(one, ast.Call) else ""
         name = called(program, one)
-        if full.startswith(("random.", "numpy.random.")) or re.fullmatch(
-            r"(rand|randn|randint|normal|uniform)(_like)?|random|coin", name
-        ):
+        drawn = re.fullmatch(r"(rand|randn|randint|normal|uniform)(_like)?|random|coin", name)
+        if drawn or full.startswith(("random.", "numpy.random.")):
             return True
     return False
 
@@ -111,8 +83,8 @@ def are_in_rows(program: Program) -> bool:
             return True
         if isinstance(node, ast.For) and _goes_through_classes(node) and not trains(program, node):
             return True
-        text = ast.unparse(node) if name in {"cat", "concatenate", "hstack"} else ""
-        if "zeros(" in text and "ones(" in text and LABELS.search(targets_of(program, node)):
+        said = text(node) if name in {"cat", "concatenate", "hstack"} else ""
+        if "zeros(" in said and "ones(" in said and LABELS.search(targets_of(program, node)):
             return True
     return False
 
@@ -121,7 +93,7 @@ def _goes_through_classes(loop: ast.For) -> bool:
     """Tell whether a loop over classes collects examples."""
     names = [ident(one) for one in ast.walk(loop.target)]
     classes = any(LABELS.search(one) or re.search(r"class|kind|categ", one) for one in names)
-    listed = re.search(r"range|enumerate|classes|kinds|items", ast.unparse(loop.iter))
+    listed = re.search(r"range|enumerate|classes|kinds|items", text(loop.iter))
     return classes and listed is not None and bool({"append", "extend"} & words_in(loop))
 
 
@@ -130,9 +102,8 @@ def bare(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.BinOp | ast.Call):
         if isinstance(node, ast.BinOp):
             node = node.right if number(node.left) is not None else node.left
+        elif isinstance(node.func, ast.Attribute):
+            node = node.func.value
         else:
-            inner = (
-                node.func.value if isinstance(node.func, ast.Attribute) else node.args[0] if node.args else node.func
-            )
-            node = inner
+            node = node.args[0] if node.args else node.func
     return node

@@ -6,172 +6,143 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Program, constant, number
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import (
-    HELD_OUT,
-    LABELS,
-    TRAIN,
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import (
     assigned,
-    is_drawn,
+    assignments,
+    classes,
+    functions,
+    is_binary,
+    nodes,
     targets_of,
-    training_loops,
-    words_in,
 )
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand
+from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, text, words_in
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)
 _STD = re.compile(r"(^|_)(std|sd|sigma|stds|stdev)(_|s|$)", re.IGNORECASE)
 _PIXELS = re.compile(r"image|img|pic(ture)?s?(_|$)|photo|frame|pixel", re.IGNORECASE)
 _INPUTS = re.compile(r"(^|_)(x|xs|xb|X|inputs?|features?|signals?|images?|data)(_|$)")
+_SCALERS = named("fit_transform transform normalize standardize scale normalise")
+_FLIPS = named("RandomHorizontalFlip RandomVerticalFlip fliplr flipud hflip vflip")
+_DRAWN = re.compile(r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$")
 _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
 
 def _own(program: Program, node: ast.AST) -> str:
     """Return x of `(x - x.mean()) / x.std()` and `(x - x.min()) / ...`, with statistics of x; empty for others."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+    if not is_binary(node, ast.Div):
         return ""
     left = node.left
-    if not isinstance(left, ast.BinOp) or not isinstance(left.op, ast.Sub):
+    if not is_binary(left, ast.Sub):
         return ""
     made = program.value_of(left.right) if isinstance(left.right, ast.Name) else left.right
     known = isinstance(made, ast.Call) and called(program, made) in {"mean", "min", "amin", "median"}
     source = operand(program, made) if isinstance(made, ast.Call) and known else None
-    return ast.unparse(left.left) if source is not None and ast.unparse(source) == ast.unparse(left.left) else ""
+    return text(left.left) if source is not None and text(source) == text(left.left) else ""
 
 
 # --- scaling ---
 
 
-@suspects("each part scaled by its own statistics")
-def _own_statistics(program: Program) -> Iterator[Spot]:
+@suspects_each("each part scaled by its own statistics", ast.expr)
+def _own_statistics(program: Program, node: ast.expr) -> object:
     """Find `(x - x.mean()) / x.std()` in a data set or a function that is used for several parts."""
-    for node in program.nodes:
-        function = program.function(node)
-        if function is None or function.name == "__getitem__" or not _own(program, node):
-            continue
-        owner = program.owner(function)
-        if owner is not None and owner.is_module:
-            continue
-        uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
-        targets = " ".join(targets_of(program, one) + " " + ast.unparse(one) for one in uses)
-        if (len(uses) > 1 or "," in targets) and HELD_OUT.search(targets) and isinstance(node, ast.expr):
-            yield spot(node, text=shown(node), uses=str(len(uses)))
+    function = program.function(node)
+    if function is None or function.name == "__getitem__" or not _own(program, node):
+        return False
+    owner = program.owner(function)
+    if owner is not None and owner.is_module:
+        return False
+    uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+    targets = " ".join(targets_of(program, one) + " " + text(one) for one in uses)
+    return (len(uses) > 1 or "," in targets) and HELD_OUT.search(targets) and look_at(node, uses=str(len(uses)))
 
 
 @suspects("scaled example by example")
 def _by_example(program: Program) -> Iterator[Spot]:
     """Find `(x - x.mean()) / x.std()` in `__getitem__` or in the training loop."""
     loops = {id(node) for loop in training_loops(program) for node in ast.walk(loop)}
-    for node in program.nodes:
+    for node in nodes(program, ast.expr):
         inside = getattr(program.function(node), "name", "") == "__getitem__" or id(node) in loops
-        if (
-            inside
-            and isinstance(node, ast.expr)
-            and _own(program, node)
-            and not re.search(r"adv|return|reward", shown(node))
-        ):
-            yield spot(node, text=shown(node))
+        if inside and _own(program, node) and not re.search(r"adv|return|reward", shown(node)):
+            yield look_at(node)
 
 
 @suspects("training data scaled alone")
 def _alone(program: Program) -> Iterator[Spot]:
     """Find `x_train = (x_train - m) / s` without the same for `x_test`, and a transform that one data set gets."""
-    scaled = [(ast.unparse(one), value, node) for one, value, node in assigned(program.tree) if _scales(program, value)]
+    scaled = [(text(one), value, node) for one, value, node in assigned(program.tree) if _scales(program, value)]
     names = {name for name, _, _ in scaled}
     for name, value, node in scaled:
         held = [re.sub("train(ing)?", other, name, flags=re.IGNORECASE) for other in ("test", "val", "valid")]
-        used = [
-            one
-            for one in held
-            if any(ident(it) == one and isinstance(getattr(it, "ctx", None), ast.Load) for it in program.nodes)
-        ]
+        loads = {ident(one) for one in program.nodes if isinstance(getattr(one, "ctx", None), ast.Load)}
+        used = [one for one in held if one in loads]
         if TRAIN.search(name) and used and not names & set(held) and not re.search(r"\bx_all|" + used[0], shown(value)):
             other = [one for one, theirs, _ in scaled if one in held or used[0] in words_in(theirs)]
             if not other:
-                yield spot(node, text=shown(node), other=used[0])
+                yield look_at(node, other=used[0])
     for name in {*program.classes, "TensorDataset"}:
         calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
         given = [one for one, target in calls if TRAIN.search(target) and any(_is_scaling(it) for it in one.keywords)]
-        given += [
-            one for one, target in calls if TRAIN.search(target) and one.args and " / " in ast.unparse(one.args[0])
-        ]
+        given += [one for one, target in calls if TRAIN.search(target) and one.args and " / " in text(one.args[0])]
         for call, target in calls if given else ():
             made = program.value_of(call.args[0]) if call.args and isinstance(call.args[0], ast.Name) else None
-            scaled_too = any(_is_scaling(one) for one in call.keywords) or " / " in ast.unparse(call)
+            scaled_too = any(_is_scaling(one) for one in call.keywords) or " / " in text(call)
             if HELD_OUT.search(target) and not scaled_too and (made is None or not _scales(program, made)):
-                for one in (given[0], call):
-                    yield spot(one, text=shown(given[0]), other=shown(call))
+                yield from (spot(one, text=shown(given[0]), other=shown(call)) for one in (given[0], call))
 
 
 def _scales(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression scales its data: a division by a deviation or by 255, or a fitted scaler."""
     if isinstance(value, ast.Call):
-        return called(program, value) in {
-            "fit_transform",
-            "transform",
-            "normalize",
-            "standardize",
-            "scale",
-            "normalise",
-        }
-    text = ast.unparse(value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) else ""
-    return bool(re.search(r"std|sigma|sd\b|scale|max|range|^255", text))
+        return called(program, value) in _SCALERS
+    said = text(value.right) if is_binary(value, ast.Div) else ""
+    return bool(re.search(r"std|sigma|sd\b|scale|max|range|^255", said))
 
 
 def _is_scaling(given: ast.keyword) -> bool:
-    text = f"{given.arg} {ast.unparse(given.value)}"
-    return (
-        bool(re.search(r"transform|normali|scal|mean|stat", text, re.IGNORECASE))
-        and constant(given.value) not in {None, False} | set()
-    ) or (
-        bool(re.search(r"transform|normali|scal|mean|stat", str(given.arg)))
-        and not isinstance(given.value, ast.Constant)
-    )
+    said = f"{given.arg} {text(given.value)}"
+    words = r"transform|normali|scal|mean|stat"
+    named_so = re.search(words, str(given.arg)) and not isinstance(given.value, ast.Constant)
+    return bool(named_so or (re.search(words, said, re.IGNORECASE) and constant(given.value) not in {None, False}))
 
 
-@suspects("mean and deviation exchanged")
-def _exchanged(program: Program) -> Iterator[Spot]:
+@suspects_each("mean and deviation exchanged", ast.expr)
+def _exchanged(program: Program, node: ast.expr) -> object:
     """Find `Normalize(std, mean)`, `(x - std) / mean` and `x * mean + std`."""
-    for node in program.nodes:
-        names = ["", ""]
-        if isinstance(node, ast.Call) and called(program, node) in {"Normalize", "normalize"} and len(node.args) >= 2:
-            names = [ident(one) for one in node.args[-2:]]
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp):
-            names = [ident(node.left.right) if isinstance(node.left.op, ast.Sub) else "", ident(node.right)]
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left, ast.BinOp):
-            names = [ident(node.right), ident(node.left.right) if isinstance(node.left.op, ast.Mult) else ""]
-        if _STD.search(names[0]) and _MEAN.search(names[1]) and isinstance(node, ast.expr):
-            yield spot(node, text=shown(node))
+    names = ["", ""]
+    if isinstance(node, ast.Call) and called(program, node) in {"Normalize", "normalize"} and len(node.args) >= 2:
+        names = [ident(one) for one in node.args[-2:]]
+    elif is_binary(node, ast.Div) and isinstance(node.left, ast.BinOp):
+        names = [ident(node.left.right) if isinstance(node.left.op, ast.Sub) else "", ident(node.right)]
+    elif is_binary(node, ast.Add) and isinstance(node.left, ast.BinOp):
+        names = [ident(node.right), ident(node.left.right) if isinstance(node.left.op, ast.Mult) else ""]
+    return _STD.search(names[0]) and _MEAN.search(names[1])
 
 
-@suspects("statistics of another variable")
-def _others(program: Program) -> Iterator[Spot]:
+@suspects_each("statistics of another variable", operations(ast.Div | ast.Add))
+def _others(program: Program, node: ast.BinOp) -> object:
     """Find `(x - x_mean) / y_std` and `prediction * x_std + x_mean`."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.Add):
-            continue
-        inner, sides = node.left, (ast.Sub if isinstance(node.op, ast.Div) else ast.Mult)
-        if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, sides):
-            continue
-        mean, std = (inner.right, node.right) if isinstance(node.op, ast.Div) else (node.right, inner.right)
-        whose = [_whose(one) for one in (mean, std)]
-        output = isinstance(node.op, ast.Add) and re.search(
-            r"pred|out|y_?hat|forecast|model|net", ast.unparse(inner.left)
-        )
-        apart = all(whose) and whose[0] != whose[1] and re.search(r"std|sd|sigma|scale", ast.unparse(std))
-        if apart or (
-            output and re.fullmatch(r"[xX]|inputs?|features?|data_x|[xX]_train", whose[0]) and whose[0] == whose[1]
-        ):
-            yield spot(node, text=shown(node))
+    inner, sides = node.left, (ast.Sub if isinstance(node.op, ast.Div) else ast.Mult)
+    if not is_binary(inner, sides):
+        return False
+    mean, std = (inner.right, node.right) if isinstance(node.op, ast.Div) else (node.right, inner.right)
+    whose = [_whose(one) for one in (mean, std)]
+    output = isinstance(node.op, ast.Add) and re.search(r"pred|out|y_?hat|forecast|model|net", text(inner.left))
+    apart = all(whose) and whose[0] != whose[1] and re.search(r"std|sd|sigma|scale", text(std))
+    inputs = re.fullmatch(r"[xX]|inputs?|features?|data_x|[xX]_train", whose[0]) and whose[0] == whose[1]
+    return apart or (output and inputs)
 
 
 def _whose(node: ast.expr) -> str:
     """Return whose mean or deviation a value is by its name: "x" of `x_mean`, `mean_x`, `x.mean(0)`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return ast.unparse(node.func.value) if node.func.attr in {"mean", "std"} else ""
+        return text(node.func.value) if node.func.attr in {"mean", "std"} else ""
     found = re.fullmatch(r"(\w+?)_?(mean|mu|std|sd|sigma)|(?:mean|mu|std|sd|sigma)_(\w+)", ident(node))
     return (found[1] or found[3] or "") if found else ""
 
@@ -183,13 +154,13 @@ def _fitted(program: Program) -> Iterator[Spot]:
     for name in (".fit_transform", ".fit"):
         for call in program.calls_of(name):
             if isinstance(call.func, ast.Attribute) and call.args:
-                calls.setdefault(ast.unparse(call.func.value), []).append(call)
+                calls.setdefault(text(call.func.value), []).append(call)
     for name, found in calls.items():
         found.sort(key=lambda one: one.lineno)
         known = re.search(r"scal|norm|encod|vector|pca|(^|_)ss$|(^|_)le$", name, re.IGNORECASE)
-        others = [one for one in found if ast.unparse(one.args[0]) != ast.unparse(found[0].args[0])]
+        others = [one for one in found if text(one.args[0]) != text(found[0].args[0])]
         if known and not program.loops(found[0]):
-            yield from (spot(one, found[0], text=shown(one), first=shown(found[0])) for one in others)
+            yield from (look_at(one, found[0], first=shown(found[0])) for one in others)
 
 
 @suspects("divided by 255 twice")
@@ -207,82 +178,64 @@ def _divided(program: Program) -> Iterator[Spot]:
     scaled = any(called(program, one) in {"ToTensor", "to_tensor"} for one in program.calls)
     places = {getattr(program.function(one), "name", "") for one in late}
     if late and (early or scaled or ("__getitem__" in places and len(places) > 1)):
-        yield from (spot(one, text=shown(one)) for one in late)
+        yield from (look_at(one) for one in late)
 
 
-@suspects("mask keeps its grey values")
-def _grey(program: Program) -> Iterator[Spot]:
+@suspects_each("mask keeps its grey values", functions)
+def _grey(program: Program, function: Function) -> Iterator[Spot]:
     """Find a mask that is converted to float without a division, beside an image that is divided by 255."""
-    for function in program.functions.values():
-        text = ast.unparse(function)
-        if not re.search(r"/ 255|\* \(?1(\.0)? / 255", text):
-            continue
-        for target, value, node in assigned(function):
-            mask = re.search(r"mask|seg", ast.unparse(value)) and re.search(
-                r"float|tensor|from_numpy", ast.unparse(value)
-            )
-            if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", ast.unparse(value)):
-                name = ident(target)
-                if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", text):
-                    yield spot(node, text=shown(node))
+    said = text(function)
+    if not re.search(r"/ 255|\* \(?1(\.0)? / 255", said):
+        return
+    for target, value, node in assigned(function):
+        mask = re.search(r"mask|seg", text(value)) and re.search(r"float|tensor|from_numpy", text(value))
+        if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", text(value)):
+            name = ident(target)
+            if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", said):
+                yield look_at(node)
 
 
 @suspects("input at hand not scaled")
 def _at_hand(program: Program) -> Iterator[Spot]:
     """Find `model(torch.tensor([[50.0, 3.0]]))` in a script that scales its data."""
-    scales = [
-        value
-        for _, value, _ in assigned(program.tree)
-        if _own(program, value) or called(program, value) == "fit_transform"
-    ]
+    values = [value for _, value, _ in assigned(program.tree)]
+    scales = [one for one in values if _own(program, one) or called(program, one) == "fit_transform"]
     for call in program.calls if scales else ():
         given = call.args[0] if call.args and layer(program, call.func) is not None else None
         made = program.value_of(given) if isinstance(given, ast.Name) else given
-        if isinstance(made, ast.Call) and re.fullmatch(
-            r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", ast.unparse(made)
-        ):
-            yield spot(call, text=shown(call))
+        if not isinstance(made, ast.Call):
+            continue
+        if re.fullmatch(r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", text(made)):
+            yield look_at(call)
 
 
-@suspects("logarithm of what may be 0")
-def _logarithm(program: Program) -> Iterator[Spot]:
+@suspects_rows("logarithm of what may be 0", assignments)
+def _logarithm(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `np.log(counts)` where data are made."""
-    for target, value, node in assigned(program.tree):
-        given = (
-            operand(program, value)
-            if isinstance(value, ast.Call) and called(program, value) in {"log", "log10", "log2"}
-            else None
-        )
-        owner = program.owner(node)
-        data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", ident(target) + " " + ident(given))
-        if (
-            isinstance(given, ast.Name | ast.Attribute | ast.Subscript)
-            and data
-            and not (owner is not None and owner.is_module)
-        ):
-            yield spot(node, text=shown(node))
+    logs = called(program, value) in {"log", "log10", "log2"}
+    given = operand(program, value) if isinstance(value, ast.Call) and logs else None
+    owner = program.owner(node)
+    data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", ident(target) + " " + ident(given))
+    if not isinstance(given, ast.Name | ast.Attribute | ast.Subscript):
+        return False
+    return data and not (owner is not None and owner.is_module) and look_at(node)
 
 
-@suspects("missing values become 0")
-def _missing(program: Program) -> Iterator[Spot]:
+@suspects_each("missing values become 0", ast.Call)
+def _missing(program: Program, call: ast.Call) -> object:
     """Find `np.nan_to_num(x)` and `fillna(0)`."""
-    for call in program.calls:
-        name = called(program, call)
-        if (name == "nan_to_num" and "loss" not in ast.unparse(call)) or (
-            name == "fillna" and call.args and constant(call.args[0]) == 0
-        ):
-            yield spot(call, text=shown(call))
+    name = called(program, call)
+    zero = name == "fillna" and call.args and constant(call.args[0]) == 0
+    return zero or (name == "nan_to_num" and "loss" not in text(call))
 
 
-@suspects("sine of another unit")
-def _units(program: Program) -> Iterator[Spot]:
+@suspects_each("sine of another unit", ast.Call)
+def _units(program: Program, call: ast.Call) -> object:
     """Find `np.sin(angle_degrees)` and `np.cos(hour / 24)`."""
-    for call in program.calls:
-        text = ast.unparse(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
-        if re.search(r"deg|hour|month|day|minute|(^|_)lat(_|$)|(^|_)lon(_|$)", text) and not re.search(
-            r"pi\b|6\.28|radians|deg2rad|rad|tau", text
-        ):
-            yield spot(call, text=shown(call))
+    said = text(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
+    if not re.search(r"deg|hour|month|day|minute|(^|_)lat(_|$)|(^|_)lon(_|$)", said):
+        return False
+    return not re.search(r"pi\b|6\.28|radians|deg2rad|rad|tau", said)
 
 
 # --- dtypes ---
@@ -294,23 +247,20 @@ def _cut(program: Program) -> Iterator[Spot]:
     regression = {one.kind for one in losses(program)} and {one.kind for one in losses(program)} <= ELEMENTWISE
     embeds = any(re.search(r"Embedding|token|vocab|block_size", one) for one in words_in(program.tree))
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and number(node.right) in {255, 256}:
-            yield spot(node, text=shown(node))
+        if is_binary(node, ast.FloorDiv) and number(node.right) in {255, 256}:
+            yield look_at(node)
         if not isinstance(node, ast.Call):
             continue
         name, given = called(program, node), operand(program, node)
-        kind = " ".join(
-            ast.unparse(one) for one in [*node.args, *(it.value for it in node.keywords if it.arg == "dtype")]
-        )
+        kind = " ".join(text(one) for one in [*node.args, *(it.value for it in node.keywords if it.arg == "dtype")])
         plain = isinstance(node.func, ast.Name) and not program.names.full(node.func)
-        whole = (name in {"long", "int", "LongTensor", "IntTensor"} and not plain) or (
-            name in {"astype", "tensor", "as_tensor", "array", "type", "to"} and _WHOLE.search(kind)
-        )
-        text = ident(given) if given is not None else ""
+        cast = name in {"astype", "tensor", "as_tensor", "array", "type", "to"} and _WHOLE.search(kind)
+        whole = cast or (name in {"long", "int", "LongTensor", "IntTensor"} and not plain)
+        said = ident(given) if given is not None else ""
         target = targets_of(program, node)
-        inputs = _INPUTS.search(text) and not embeds and not LABELS.search(text) and not LABELS.search(target)
-        if whole and "//" not in kind and (inputs or (regression and (LABELS.search(text) or LABELS.search(target)))):
-            yield spot(node, text=shown(node))
+        inputs = _INPUTS.search(said) and not embeds and not LABELS.search(said) and not LABELS.search(target)
+        if whole and "//" not in kind and (inputs or (regression and (LABELS.search(said) or LABELS.search(target)))):
+            yield look_at(node)
 
 
 @suspects("array of integers takes fractions")
@@ -319,56 +269,51 @@ def _fractions(program: Program) -> Iterator[Spot]:
     whole = {}
     for target, value, node in assigned(program.tree):
         name = called(program, value)
-        kinds = [ast.unparse(one.value) for one in getattr(value, "keywords", []) if one.arg == "dtype"]
+        kinds = [text(one.value) for one in getattr(value, "keywords", []) if one.arg == "dtype"]
         source = operand(program, value) if isinstance(value, ast.Call) else None
         like = name in {"zeros_like", "empty_like", "full_like"} and not kinds and LABELS.search(ident(source))
-        made = (
-            name in {"zeros", "ones", "empty", "full", "zeros_like", "empty_like"} and kinds and _WHOLE.search(kinds[0])
-        )
-        listed = name == "array" and not kinds and re.fullmatch(r"[^.a-z]*\(\[[\d, \[\]-]*\]\)", ast.unparse(value)[8:])
+        filled = name in {"zeros", "ones", "empty", "full", "zeros_like", "empty_like"}
+        made = filled and kinds and _WHOLE.search(kinds[0])
+        listed = name == "array" and not kinds and re.fullmatch(r"[^.a-z]*\(\[[\d, \[\]-]*\]\)", text(value)[8:])
         if like or made or listed:
-            whole[ast.unparse(target)] = node
+            whole[text(target)] = node
     for target, value, node in assigned(program.tree):
-        held = ast.unparse(target.value) if isinstance(target, ast.Subscript) else ""
-        text = ast.unparse(value)
-        if held in whole and (re.search(r" / |\.mean\(|\.std\(|sqrt|exp\(|\d\.\d", text) or is_drawn(program, value)):
+        held = text(target.value) if isinstance(target, ast.Subscript) else ""
+        said = text(value)
+        if held in whole and (re.search(r" / |\.mean\(|\.std\(|sqrt|exp\(|\d\.\d", said) or is_drawn(program, value)):
             first = whole[held]
-            kept = re.search(r"randint|integers|choice|permutation|argm|//", text) or node.lineno < first.lineno
-            yield from () if kept else [spot(first, node, text=shown(first), stored=shown(node))]
+            kept = re.search(r"randint|integers|choice|permutation|argm|//", said) or node.lineno < first.lineno
+            yield from () if kept else [look_at(first, node, stored=shown(node))]
 
 
 @suspects("arithmetic in 8 bits")
 def _bytes(program: Program) -> Iterator[Spot]:
     """Find a sum, a difference or a product of values that are `uint8`."""
     made = re.compile(r"uint8['\"]?\)$|imread\(")
-    rows = [(program.function(node), ast.unparse(target), value) for target, value, node in assigned(program.tree)]
-    small = {(scope, name) for scope, name, value in rows if made.search(ast.unparse(value))}
-    small -= {(scope, name) for scope, name, value in rows if re.search(r"float|/ 255", ast.unparse(value))}
+    rows = [(program.function(node), text(target), value) for target, value, node in assigned(program.tree)]
+    small = {(scope, name) for scope, name, value in rows if made.search(text(value))}
+    small -= {(scope, name) for scope, name, value in rows if re.search(r"float|/ 255", text(value))}
     for node in program.nodes:
         if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
             continue
         left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-        whole = not re.search(r"\d\.\d|float|astype|/ ", ast.unparse(right))
-        if whole and (program.function(node), re.sub(r"\[.*\]$", "", ast.unparse(left))) in small:
-            yield spot(node, text=shown(node))
+        whole = not re.search(r"\d\.\d|float|astype|/ ", text(right))
+        if whole and (program.function(node), re.sub(r"\[.*\]$", "", text(left))) in small:
+            yield look_at(node)
 
 
 # --- augmentation ---
 
 
-@suspects("random choice made once")
-def _once(program: Program) -> Iterator[Spot]:
+@suspects_each("random choice made once", classes)
+def _once(program: Program, owner: Class) -> Iterator[Spot]:
     """Find `self.flip = random.random() < 0.5` in the constructor of a data set, read in `__getitem__`."""
-    for owner in program.classes.values():
-        item = owner.methods.get("__getitem__")
-        for attribute, bounds in owner.attributes.items() if item is not None else ():
-            value = bounds[0].value
-            drawn = value is not None and re.search(
-                r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$",
-                ast.unparse(value),
-            )
-            if drawn and item is not None and attribute in words_in(item) and isinstance(bounds[0].statement, ast.stmt):
-                yield spot(bounds[0].statement, text=shown(bounds[0].statement))
+    item = owner.methods.get("__getitem__")
+    for attribute, bounds in owner.attributes.items() if item is not None else ():
+        value = bounds[0].value
+        drawn = _DRAWN.search(text(value))
+        if drawn and item is not None and attribute in words_in(item) and isinstance(bounds[0].statement, ast.stmt):
+            yield look_at(bounds[0].statement)
 
 
 @suspects("mirrored signs")
@@ -376,16 +321,7 @@ def _mirrored(program: Program) -> Iterator[Spot]:
     """Find flips of examples in a script about digits or letters."""
     if not re.search(r"digit|mnist|svhn|glyph|letter|emnist|omniglot", " ".join(words_in(program.tree)), re.IGNORECASE):
         return
-    for call in program.calls:
-        if called(program, call) in {
-            "RandomHorizontalFlip",
-            "RandomVerticalFlip",
-            "fliplr",
-            "flipud",
-            "hflip",
-            "vflip",
-        }:
-            yield spot(call, text=shown(call))
+    yield from (look_at(call) for call in program.calls if called(program, call) in _FLIPS)
 
 
 # --- pictures ---
@@ -397,12 +333,10 @@ _SIZES = re.compile(
 )
 
 
-@suspects("height and width exchanged")
-def _sides(program: Program) -> Iterator[Spot]:
+@suspects_each("height and width exchanged", ast.Assign | ast.Return | ast.Expr)
+def _sides(program: Program, node: ast.Assign | ast.Return | ast.Expr) -> object:
     """Find `w, h = image.shape[:2]`, `h, w = picture.size`, `transpose(2, 1, 0)`."""
-    for node in program.nodes:
-        if isinstance(node, ast.Assign | ast.Return | ast.Expr) and _SIZES.search(ast.unparse(node)):
-            yield spot(node, text=shown(node))
+    return _SIZES.search(text(node))
 
 
 @suspects("channels moved by a reshape")
@@ -413,39 +347,29 @@ def _channels(program: Program) -> Iterator[Spot]:
             given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
             sizes = [constant(one) for one in given]
             named = _PIXELS.search(ident(operand(program, call)) + " " + targets_of(program, call))
-            if (
-                named
-                and len(sizes) in {3, 4}
-                and 3 in sizes[:2]
-                and sizes[-1] != 3
-                and "permute" not in ast.unparse(call)
-            ):
-                yield spot(call, text=shown(call))
+            if named and len(sizes) in {3, 4} and 3 in sizes[:2] and sizes[-1] != 3 and "permute" not in text(call):
+                yield look_at(call)
 
 
 @suspects("pixels changed before they are floats")
 def _still_bytes(program: Program) -> Iterator[Spot]:
     """Find `images = images * factor` in front of `images.astype(np.float32)`, in a script with `uint8`."""
-    if "uint8" not in ast.unparse(program.tree):
+    if "uint8" not in text(program.tree):
         return
     for target, value, node in assigned(program.tree):
         around = program.function(node)
         if around is None or not isinstance(target, ast.Name) or not isinstance(value, ast.BinOp):
             continue
-        later = re.search(rf"\b{target.id}\.(astype\(np\.float|float\(|to\(\w+\.float)", ast.unparse(around))
-        if later and target.id in words_in(value) and not re.search(r"float|\d\.\d", ast.unparse(value)):
-            yield spot(node, text=shown(node))
+        later = re.search(rf"\b{target.id}\.(astype\(np\.float|float\(|to\(\w+\.float)", text(around))
+        if later and target.id in words_in(value) and not re.search(r"float|\d\.\d", text(value)):
+            yield look_at(node)
 
 
-@suspects("division by a deviation that may be 0")
-def _no_spread(program: Program) -> Iterator[Spot]:
+@suspects_each("division by a deviation that may be 0", operations(ast.Div))
+def _no_spread(program: Program, node: ast.BinOp) -> object:
     """Find `(x - mean) / std` without an epsilon or a bound."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp):
-            spread = re.search(r"(std|deviation|sigma|spread)s?$|\.std\([^()]*\)$", ast.unparse(node.right))
-            safe = re.search(r"eps|maximum|clamp|clip|\+", ast.unparse(node.right))
-            if isinstance(node.left.op, ast.Sub) and spread and not safe:
-                yield spot(node, text=shown(node))
-
-
-SUSPECTS = suspects_of(globals())
+    if not isinstance(node.left, ast.BinOp):
+        return False
+    spread = re.search(r"(std|deviation|sigma|spread)s?$|\.std\([^()]*\)$", text(node.right))
+    safe = re.search(r"eps|maximum|clamp|clip|\+", text(node.right))
+    return isinstance(node.left.op, ast.Sub) and spread and not safe

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.program import FUNCTIONS, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, assigned, bare, trains, words_in
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, source
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, bare, trains
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.nodes import assigned, is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import called, ident, source, text, words_in
 
 _COUNTS = re.compile(r"correct|(^|_)(right|hits?|n_?ok|matches|acc|accuracy|good)(_|s|$)", re.IGNORECASE)
 _FIGURE = re.compile(
@@ -29,7 +30,7 @@ _SHIFTED = re.compile(
 def _divisions(program: Program) -> Iterator[tuple[ast.BinOp | ast.AugAssign, ast.expr, ast.expr]]:
     """Yield `a / b` and `a /= b` with both sides."""
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        if is_binary(node, ast.Div):
             yield node, node.left, node.right
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
             yield node, node.target, node.value
@@ -39,7 +40,7 @@ def _sums(program: Program, node: ast.AST, over: ast.expr) -> list[ast.AugAssign
     """Return the statements that add to the variable which a division divides."""
     name = ident(bare(over))
     around = program.function(node) or program.tree
-    found = [one for one in ast.walk(around) if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
+    found = [one for one in nodes_in(around, ast.AugAssign) if isinstance(one.op, ast.Add)]
     return [one for one in found if ident(one.target) == name and program.loops(one)]
 
 
@@ -53,7 +54,7 @@ def _other_count(program: Program) -> Iterator[Spot]:
         if isinstance(loop, ast.For) and loop not in program.loops(node):
             what = _misfit(program, loop, added[0], below, summed)
             if what:
-                yield spot(node, added[0], text=shown(node), what=what)
+                yield look_at(node, added[0], what=what)
 
 
 def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.expr, summed: bool) -> str:
@@ -63,26 +64,22 @@ def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.ex
     given = roles[0] == [False, False] and evaluates and roles[1] == [False, True]
     if given or roles in ([[True, False], [False, True]], [[False, True], [True, False]]):
         return f"the sum is over {shown(loop.iter, 30)}"
-    text, value = ast.unparse(below), ast.unparse(added.value)
-    drawn = re.fullmatch(r"len\((\w+)\)|(\w+)\.(size\(0\)|shape\[0\])", text)
-    batch = re.fullmatch(r"(\w+\.)?(batch_?size|bs)", text, re.IGNORECASE)
+    said, value = text(below), text(added.value)
+    drawn = re.fullmatch(r"len\((\w+)\)|(\w+)\.(size\(0\)|shape\[0\])", said)
+    batch = re.fullmatch(r"(\w+\.)?(batch_?size|bs)", said, re.IGNORECASE)
     if "==" in value and "sum" in value and (batch or (drawn and (drawn[1] or drawn[2]) in words_in(loop.target))):
         return "the sum counts examples of all batches"
     means = re.search(r"\.mean\(\)|/ len|loss\.item\(\)$|loss$", value) and not re.search(r"\*|sum", value)
     known = means and not (summed and value.endswith(("loss", "loss.item()")))
-    examples = re.search(r"\.dataset\)|len\(\w*(data|set|ds|_x|x_\w+|X\w*)\)$|n_(train|test|val)|n_samples", text)
+    examples = re.search(r"\.dataset\)|len\(\w*(data|set|ds|_x|x_\w+|X\w*)\)$|n_(train|test|val)|n_samples", said)
     return "the sum adds a mean for each batch" if known and examples else ""
 
 
-@suspects("division without a remainder")
-def _whole(program: Program) -> Iterator[Spot]:
+@suspects_each("division without a remainder", operations(ast.FloorDiv))
+def _whole(program: Program, node: ast.BinOp) -> object:
     """Find `correct // total`."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
-            continue
-        error = re.search(r"(loss|err)\w*(\.item\(\))?$", ast.unparse(node.left))
-        if error or _COUNTS.search(ident(bare(node.left))):
-            yield spot(node, text=shown(node))
+    error = re.search(r"(loss|err)\w*(\.item\(\))?$", text(node.left))
+    return error or _COUNTS.search(ident(bare(node.left)))
 
 
 @suspects("sum goes on over the epochs")
@@ -94,17 +91,15 @@ def _goes_on(program: Program) -> Iterator[Spot]:
         figure = _FIGURE.search(name) or _COUNTS.search(name) or re.search("total|running|sum", name)
         if added and figure and isinstance(added[0].target, ast.Name) and _is_over(program, added[0], node, name):
             loop = program.loops(added[0])[-1]
-            if not any(
-                isinstance(one, ast.AugAssign) and ident(one.target) == ident(bare(below)) for one in ast.walk(loop)
-            ):
-                yield spot(added[0], node, text=shown(added[0]), division=shown(node))
+            if not any(ident(one.target) == ident(bare(below)) for one in nodes_in(loop, ast.AugAssign)):
+                yield look_at(added[0], node, division=shown(node))
     for call in program.calls_of(".append"):
         name = ident(call.func.value) if isinstance(call.func, ast.Attribute) else ""
         for mean in program.calls if _FIGURE.search(name.rstrip("s").replace("losse", "loss")) else ():
             averages = called(program, mean) in {"mean", "sum"} and len(mean.args) == 1 and ident(mean.args[0]) == name
             if averages and not isinstance(mean.args[0], ast.Subscript) and _is_over(program, call, mean, name):
                 begun = [one for target, _, one in assigned(program.tree) if ident(target) == name]
-                yield from (spot(one, call, text=shown(one), division=shown(mean)) for one in begun[:1])
+                yield from (look_at(one, call, division=shown(mean)) for one in begun[:1])
 
 
 def _is_over(program: Program, added: ast.AST, figure: ast.AST, name: str) -> bool:
@@ -112,50 +107,40 @@ def _is_over(program: Program, added: ast.AST, figure: ast.AST, name: str) -> bo
     loops, outside = program.loops(added), program.loops(figure)
     if len(loops) < 2 or outside[-1:] != loops[-1:] or loops[0] in outside:
         return False
-    clears = any(ast.unparse(one.func) == f"{name}.clear" for one in program.calls)
+    clears = any(text(one.func) == f"{name}.clear" for one in program.calls)
     return not clears and not any(name in words_in(target) for target, _, _ in assigned(loops[-1]))
 
 
-@suspects("figure of the last batch")
-def _last_batch(program: Program) -> Iterator[Spot]:
+@suspects_each("figure of the last batch", ast.For)
+def _last_batch(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find `acc = ...` in a loop over batches without training, read only after the loop."""
-    for loop in program.nodes:
-        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple) or trains(program, loop):
+    if not isinstance(loop.target, ast.Tuple) or trains(program, loop):
+        return
+    if not re.search(r"load|_dl|batch|iter", text(loop.iter), re.IGNORECASE):
+        return
+    around = program.function(loop) or program.tree
+    for target, value, node in assigned(loop):
+        name = target.id if isinstance(target, ast.Name) else ""
+        loads = [one for one in nodes_in(around, ast.Name) if one.id == name and isinstance(one.ctx, ast.Load)]
+        ends = getattr(loop, "end_lineno", 0) or 0
+        if not _FIGURE.search(name) or not isinstance(value, ast.Call | ast.BinOp):
             continue
-        if not re.search(r"load|_dl|batch|iter", ast.unparse(loop.iter), re.IGNORECASE):
-            continue
-        around = program.function(loop) or program.tree
-        for target, value, node in assigned(loop):
-            name = target.id if isinstance(target, ast.Name) else ""
-            loads = [
-                one
-                for one in ast.walk(around)
-                if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
-            ]
-            ends = getattr(loop, "end_lineno", 0) or 0
-            if (
-                _FIGURE.search(name)
-                and isinstance(value, ast.Call | ast.BinOp)
-                and loads
-                and all(one.lineno > ends for one in loads)
-            ):
-                yield spot(node, text=shown(node), name=name)
+        if loads and all(one.lineno > ends for one in loads):
+            yield look_at(node, name=name)
 
 
-@suspects("repeated indices counted once")
-def _repeated(program: Program) -> Iterator[Spot]:
+@suspects_each("repeated indices counted once", ast.AugAssign)
+def _repeated(program: Program, node: ast.AugAssign) -> object:
     """Find `table[labels, predictions] += 1` with arrays of indices."""
-    for node in program.nodes:
-        target = node.target if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) else None
-        if not isinstance(target, ast.Subscript) or not isinstance(node, ast.AugAssign):
-            continue
-        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-        ends = [it for one in parts if isinstance(one, ast.Name) for it in flow(program).ends(one)]
-        made = [(ast.unparse(it.node), it.path) for it in ends]
-        arrays = [one for one, path in made if not path and re.search(r"argmax|randint\(|integers\(|long\(\)", one)]
-        single = any(re.search(r"item\(\)|int\(", one) for one, _ in made)
-        if all(isinstance(one, ast.Name) for one in parts) and arrays and not single:
-            yield spot(node, text=shown(node))
+    target = node.target if isinstance(node.op, ast.Add) else None
+    if not isinstance(target, ast.Subscript):
+        return False
+    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    ends = [it for one in parts if isinstance(one, ast.Name) for it in flow(program).ends(one)]
+    made = [(text(it.node), it.path) for it in ends]
+    arrays = [one for one, path in made if not path and re.search(r"argmax|randint\(|integers\(|long\(\)", one)]
+    single = any(re.search(r"item\(\)|int\(", one) for one, _ in made)
+    return all(isinstance(one, ast.Name) for one in parts) and arrays and not single
 
 
 @suspects("padding counts in the figure")
@@ -163,38 +148,26 @@ def _padded(program: Program) -> Iterator[Spot]:
     """Find `(pred == y).mean()` over tokens in a script that pads."""
     if not re.search(r"ignore_index|padding_idx|pad_sequence|PAD\b|pad_id", source(program)):
         return
-    for node in program.nodes:
-        if (
-            isinstance(node, ast.Compare)
-            and isinstance(node.ops[0], ast.Eq)
-            and isinstance(node.left, ast.Call | ast.Name)
-        ):
-            text = ast.unparse(program.statement(node))
-            best = any(
-                "argmax" in ast.unparse(one.node) or "max(" in ast.unparse(one.node)
-                for one in flow(program).ends(node.left)
-            )
-            reduced = re.search(r"==[^=]*\)\.(float\(\)\.|double\(\)\.)?(mean|sum)\(", text)
-            if best and reduced and not re.search(r"mask|pad|PAD|!=|ignore|valid|keep|\[:, -1\]|lengths", text):
-                yield spot(node, text=shown(node))
+    for node in nodes(program, ast.Compare):
+        if isinstance(node.ops[0], ast.Eq) and isinstance(node.left, ast.Call | ast.Name):
+            said = text(program.statement(node))
+            best = any("argmax" in text(one.node) or "max(" in text(one.node) for one in flow(program).ends(node.left))
+            reduced = re.search(r"==[^=]*\)\.(float\(\)\.|double\(\)\.)?(mean|sum)\(", said)
+            if best and reduced and not re.search(r"mask|pad|PAD|!=|ignore|valid|keep|\[:, -1\]|lengths", said):
+                yield look_at(node)
 
 
-@suspects("best weights chosen by another set")
-def _chosen(program: Program) -> Iterator[Spot]:
+@suspects_each("best weights chosen by another set", ast.If)
+def _chosen(program: Program, node: ast.If) -> object:
     """Find `if test_accuracy > best` and `if train_loss < best`."""
-    for node in program.nodes:
-        test = node.test if isinstance(node, ast.If) else None
-        if (
-            not isinstance(node, ast.If)
-            or not isinstance(test, ast.Compare)
-            or not isinstance(test.ops[0], ast.Gt | ast.Lt | ast.GtE | ast.LtE)
-        ):
-            continue
-        sides = [ident(test.left), ident(test.comparators[0])]
-        best = [one for one in sides if re.search(r"best|(^|_)(min|max|lowest|highest)", one)]
-        other = [one for one in sides if one not in best]
-        if best and other and re.search(r"(^|_)(test|train|tr|training)(_|$)|^running_loss$|^epoch_loss$", other[0]):
-            yield spot(node, text=shown(test), name=other[0])
+    test = node.test
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Gt | ast.Lt | ast.GtE | ast.LtE):
+        return False
+    sides = [ident(test.left), ident(test.comparators[0])]
+    best = [one for one in sides if re.search(r"best|(^|_)(min|max|lowest|highest)", one)]
+    other = [one for one in sides if one not in best]
+    odd = best and other and re.search(r"(^|_)(test|train|tr|training)(_|$)|^running_loss$|^epoch_loss$", other[0])
+    return odd and spot(node, text=shown(test), name=other[0])
 
 
 @suspects("figure with another name")
@@ -202,44 +175,33 @@ def _titled(program: Program) -> Iterator[Spot]:
     """Find `print(f"val {train_accuracy}")`, and a pass over the training data whose result is printed as a test."""
     for node in program.nodes:
         parts = node.values if isinstance(node, ast.JoinedStr) else []
-        for text, value in itertools.pairwise(parts):
-            if isinstance(text, ast.Constant) and isinstance(value, ast.FormattedValue):
-                words = re.split(r"[|,;]|\s{2,}", str(text.value))[-1]
-                shows = ast.unparse(value.value)
-                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE) and not re.search(
-                    "train", words
-                )
+        for said, value in itertools.pairwise(parts):
+            if isinstance(said, ast.Constant) and isinstance(value, ast.FormattedValue):
+                words = re.split(r"[|,;]|\s{2,}", str(said.value))[-1]
+                shows = text(value.value)
+                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE) and "train" not in words
                 if held and TRAIN.search(shows) and not HELD_OUT.search(shows) and isinstance(node, ast.expr):
                     yield spot(node, text=shown(value.value), words=words.strip())
     for node in program.nodes:
         if isinstance(node, FUNCTIONS) and re.match(r"(val|test|eval)", node.name) and "backward" not in words_in(node):
-            for loop in ast.walk(node):
-                if (
-                    isinstance(loop, ast.For)
-                    and TRAIN.search(ast.unparse(loop.iter))
-                    and not re.search(r"split|mode", ast.unparse(loop.iter))
-                ):
+            for loop in nodes_in(node, ast.For):
+                if TRAIN.search(text(loop.iter)) and not re.search(r"split|mode", text(loop.iter)):
                     yield spot(loop, text=shown(loop.iter), words=node.name)
 
 
-@suspects("offsets that are not added up")
-def _offsets(program: Program) -> Iterator[Spot]:
+@suspects_each("offsets that are not added up", ast.BinOp | ast.Call)
+def _offsets(program: Program, node: ast.BinOp | ast.Call) -> object:
     """Find `[0] + sizes[:-1]` as the beginnings of parts, where each begins behind all earlier ones."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp | ast.Call) or isinstance(program.parents.get(node), ast.BinOp):
-            continue
-        text = re.fullmatch(_SHIFTED, ast.unparse(node))
-        name = text and (text["name"] or text["other"])
-        if not name or not re.search(r"len|num|count|size|nodes|atoms|points|^n_|^ns$", name, re.IGNORECASE):
-            continue
-        held = [ast.unparse(value) for target, value, _ in assigned(program.tree) if ident(target) == name]
-        outer = program.parents.get(node)
-        inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", ast.unparse(outer))
-        later = re.search(rf"{name}\b.*(cumsum|accumulate)|(cumsum|accumulate).*\b{name}\b", " ".join(held))
-        target = program.statement(node)
-        goes_on = f"cumsum({ident(getattr(target, 'targets', [None])[0])}" in source(program)
-        if not inner and not later and not goes_on:
-            yield spot(node, text=shown(node), name=name)
-
-
-SUSPECTS = suspects_of(globals())
+    if isinstance(program.parents.get(node), ast.BinOp):
+        return False
+    said = re.fullmatch(_SHIFTED, text(node))
+    name = said and (said["name"] or said["other"])
+    if not name or not re.search(r"len|num|count|size|nodes|atoms|points|^n_|^ns$", name, re.IGNORECASE):
+        return False
+    held = [text(value) for target, value, _ in assigned(program.tree) if ident(target) == name]
+    outer = program.parents.get(node)
+    inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", text(outer))
+    later = re.search(rf"{name}\b.*(cumsum|accumulate)|(cumsum|accumulate).*\b{name}\b", " ".join(held))
+    target = program.statement(node)
+    goes_on = f"cumsum({ident(getattr(target, 'targets', [None])[0])}" in source(program)
+    return not inner and not later and not goes_on and look_at(node, name=name)

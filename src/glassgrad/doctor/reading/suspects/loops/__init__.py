@@ -5,13 +5,7 @@
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading.suspects.form import Suspect
+from glassgrad.doctor.reading.suspects.form import suspects_of
 from glassgrad.doctor.reading.suspects.loops import batches, iterations, optimizers, schedules, states
 
-SUSPECTS: tuple[Suspect, ...] = (
-    *batches.SUSPECTS,
-    *iterations.SUSPECTS,
-    *optimizers.SUSPECTS,
-    *schedules.SUSPECTS,
-    *states.SUSPECTS,
-)
+SUSPECTS = suspects_of(batches, iterations, optimizers, schedules, states)

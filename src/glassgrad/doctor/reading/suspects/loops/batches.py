@@ -7,45 +7,31 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.iterations import rounds, trainings
+from glassgrad.doctor.reading.iterations import Iteration, rounds, trainings
 from glassgrad.doctor.reading.nodes import mentions
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Loop, Program, argument, number, place_of
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Program, argument, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.loops.training import (
-    assigned,
-    called,
-    conditions,
-    has_call,
-    is_within,
-    optimizer_name,
-    optimizers,
-)
-from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizer_name, optimizers
+from glassgrad.doctor.reading.suspects.nodes import calls_of, has_call, is_within, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 from glassgrad.doctor.reading.values import returns
 
 
-@suspects("iterator that ends with the first epoch")
-def _exhausted(program: Program) -> Iterator[Spot]:
+@suspects_each("iterator that ends with the first epoch", ast.For)
+def _exhausted(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find a loop over an iterator, a generator, `zip` or `enumerate` that was made before the epochs."""
-    for loop in program.nodes:
-        over = loop.iter if isinstance(loop, ast.For) else None
-        inner = (
-            over.args[0] if isinstance(over, ast.Call) and called(over) in {"enumerate", "tqdm"} and over.args else over
-        )
-        bound = program.bound(inner) if isinstance(inner, ast.Name) else None
-        value = bound.value if bound is not None and bound.item is None else None
-        outer = program.loops(loop)
-        if (
-            not isinstance(loop, ast.For)
-            or not outer
-            or bound is None
-            or is_within(program, bound.statement, outer[-1])
-        ):
-            continue
-        if _runs_out(program, value) and (has_call(outer[-1], "backward") or has_call(outer[-1], "step")):
-            yield spot(loop, program.statement(value) if value is not None else loop, text=shown(over or loop))
-            yield spot(program.statement(value) if value is not None else loop, text=shown(over or loop))
+    over = loop.iter
+    inner = over.args[0] if isinstance(over, ast.Call) and callee(over) in {"enumerate", "tqdm"} and over.args else over
+    bound = program.bound(inner) if isinstance(inner, ast.Name) else None
+    value = bound.value if bound is not None and bound.item is None else None
+    outer = program.loops(loop)
+    if not outer or bound is None or is_within(program, bound.statement, outer[-1]):
+        return
+    if _runs_out(program, value) and (has_call(outer[-1], "backward") or has_call(outer[-1], "step")):
+        made = program.statement(value) if value is not None else loop
+        yield spot(loop, made, text=shown(over))
+        yield spot(made, text=shown(over))
 
 
 def _runs_out(program: Program, value: ast.expr | None) -> bool:
@@ -56,117 +42,103 @@ def _runs_out(program: Program, value: ast.expr | None) -> bool:
         return False
     if isinstance(value.func, ast.Name) and value.func.id in {"iter", "enumerate", "zip", "map", "filter", "reversed"}:
         return True
-    function = program.functions.get(called(value))
+    function = program.functions.get(callee(value))
     inner = ast.walk(function) if function is not None and program.owner(function) is None else ()
     return any(isinstance(one, ast.Yield) and program.function(one) is function for one in inner)
 
 
-@suspects("one batch for the whole training")
-def _one_batch(program: Program) -> Iterator[Spot]:
+@suspects_each("one batch for the whole training", ast.Assign)
+def _one_batch(program: Program, node: ast.Assign) -> Iterator[Spot]:
     """Find a batch that was taken before the loop, and a loop that trains on it."""
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign) else None
-        if not isinstance(node, ast.Assign) or not re.match(r"next\(iter\(", text(value)) or program.loops(node):
-            continue
-        names = names_in(node.targets[0])
-        for one in trainings(program):
-            same = program.function(one.node) is program.function(node) and one.node.lineno > node.lineno
-            counted = isinstance(one.node, ast.For) and text(one.node.iter).startswith(("range(", "trange("))
-            used = names & names_in(one.node)
-            stored = {part.id for part in ast.walk(one.node) if isinstance(part, ast.Name) and _is_set(part)}
-            if same and counted and used and not stored & used:
-                yield spot(node, one.node, text=shown(node))
+    value = node.value
+    if not re.match(r"next\(iter\(", text(value)) or program.loops(node):
+        return
+    names = names_in(node.targets[0])
+    for one in trainings(program):
+        same = program.function(one.node) is program.function(node) and one.node.lineno > node.lineno
+        counted = isinstance(one.node, ast.For) and text(one.node.iter).startswith(("range(", "trange("))
+        used = names & names_in(one.node)
+        stored = {part.id for part in nodes_in(one.node, ast.Name) if isinstance(part.ctx, ast.Store)}
+        if same and counted and used and not stored & used:
+            yield look_at(node, one.node)
 
 
-def _is_set(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store)
-
-
-@suspects("slice that does not move on")
-def _slices(program: Program) -> Iterator[Spot]:
+@suspects_each("slice that does not move on", ast.Subscript)
+def _slices(program: Program, node: ast.Subscript) -> object:
     """Find `x[i:i + size]` where i counts batches: the batches overlap and stay at the beginning."""
-    for node in program.nodes:
-        cut = node.slice if isinstance(node, ast.Subscript) else None
-        cut = cut.elts[0] if isinstance(cut, ast.Tuple) and cut.elts else cut
-        low, high = (cut.lower, cut.upper) if isinstance(cut, ast.Slice) else (None, None)
-        if not isinstance(node, ast.Subscript) or not isinstance(low, ast.Name) or not isinstance(high, ast.BinOp):
-            continue
-        bound = program.bound(low)
-        loop = bound.statement if bound is not None else None
-        over = loop.iter if isinstance(loop, ast.For) and mentions(loop.target, low.id) else None
-        size = text(high.right if text(high.left) == low.id else high.left)
-        counted = isinstance(over, ast.Call) and called(over) in {"range", "trange"} and len(over.args) < 3
-        given = over.args if isinstance(over, ast.Call) else []
-        ends = " ".join(text(end.node) for part in given for end in flow(program).ends(part))
-        batches = counted and re.search(r"//|/ |n(um)?_batch|steps|batches", f"{text(over)} {ends}")
-        if batches and re.search(r"batch|bs|size|^B$|^\d+$", size, re.IGNORECASE) and isinstance(loop, ast.For):
-            yield spot(program.statement(node), loop, text=shown(node), over=shown(loop.iter))
+    cut = node.slice
+    cut = cut.elts[0] if isinstance(cut, ast.Tuple) and cut.elts else cut
+    low, high = (cut.lower, cut.upper) if isinstance(cut, ast.Slice) else (None, None)
+    bound = program.bound(low) if isinstance(low, ast.Name) and isinstance(high, ast.BinOp) else None
+    loop = bound.statement if bound is not None else None
+    if not isinstance(loop, ast.For) or not isinstance(low, ast.Name) or not isinstance(high, ast.BinOp):
+        return False
+    over = loop.iter if mentions(loop.target, low.id) else None
+    if not isinstance(over, ast.Call) or callee(over) not in {"range", "trange"} or len(over.args) >= 3:
+        return False
+    size = text(high.right if text(high.left) == low.id else high.left)
+    ends = " ".join(text(end.node) for part in over.args for end in flow(program).ends(part))
+    batches = re.search(r"//|/ |n(um)?_batch|steps|batches", f"{text(over)} {ends}")
+    sized = batches and re.search(r"batch|bs|size|^B$|^\d+$", size, re.IGNORECASE)
+    return sized and spot(program.statement(node), loop, text=shown(node), over=shown(loop.iter))
 
 
 @suspects("permutation without a use")
 def _permuted(program: Program) -> Iterator[Spot]:
     """Find a permutation that nothing reads."""
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign) else None
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        drawn = isinstance(value, ast.Call) and called(value) in {"randperm", "permutation"}
-        if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and drawn:
-            reads = [one for one in program.nodes if isinstance(one, ast.Name) and one.id == target.id]
+    for node in nodes(program, ast.Assign):
+        target, value = node.targets[0], node.value
+        drawn = isinstance(value, ast.Call) and callee(value) in {"randperm", "permutation"}
+        if isinstance(target, ast.Name) and drawn:
+            reads = [one for one in nodes(program, ast.Name) if one.id == target.id]
             if not any(isinstance(one.ctx, ast.Load) for one in reads):
-                yield spot(node, text=shown(node), name=target.id)
+                yield look_at(node, name=target.id)
 
 
-@suspects("random numbers begun again in a loop")
-def _seeded(program: Program) -> Iterator[Spot]:
+@suspects_each("random numbers begun again in a loop", ast.Call)
+def _seeded(program: Program, call: ast.Call) -> object:
     """Find a generator with a fixed seed, made in a loop or in a function that a loop calls."""
-    for call in program.calls:
-        if called(call) not in {"default_rng", "manual_seed", "RandomState", "seed", "seed_everything"}:
-            continue
-        given = text(call.args[0]) if call.args else ""
-        function = program.function(call)
-        loops = list(program.loops(call))
-        if function is not None and function.name not in {"main", "__init__", "set_seed", "seed_everything"}:
-            loops += [loop for use in program.calls_of(function.name) for loop in program.loops(use)]
-        names = {name for loop in loops if isinstance(loop, ast.For) for name in names_in(loop.target)}
-        parts = set(re.findall(r"\w+", given))
-        fixed = loops and not parts & names and re.search(r"seed|^\d+$", given, re.IGNORECASE)
-        varied = re.search(r"seed|fold|run", " ".join(names))
-        if fixed and not varied and any(has_call(loop, "backward", "step") for loop in loops):
-            yield spot(call, program.statement(call), text=shown(call))
+    if callee(call) not in {"default_rng", "manual_seed", "RandomState", "seed", "seed_everything"}:
+        return False
+    given = text(call.args[0]) if call.args else ""
+    function = program.function(call)
+    loops = list(program.loops(call))
+    if function is not None and function.name not in {"main", "__init__", "set_seed", "seed_everything"}:
+        loops += [loop for use in program.calls_of(function.name) for loop in program.loops(use)]
+    names = {name for loop in loops if isinstance(loop, ast.For) for name in names_in(loop.target)}
+    parts = set(re.findall(r"\w+", given))
+    fixed = loops and not parts & names and re.search(r"seed|^\d+$", given, re.IGNORECASE)
+    varied = re.search(r"seed|fold|run", " ".join(names))
+    odd = fixed and not varied and any(has_call(loop, "backward", "step") for loop in loops)
+    return odd and look_at(call, program.statement(call))
 
 
-@suspects("loop left early")
-def _early(program: Program) -> Iterator[Spot]:
+@suspects_each("loop left early", ast.Break)
+def _early(program: Program, node: ast.Break) -> object:
     """Find `if i == 10: break` in a training loop, and a stop that leaves only the loop over batches."""
-    for node in program.nodes:
-        test = program.parents.get(node) if isinstance(node, ast.Break) else None
-        loops = program.loops(node) if isinstance(node, ast.Break) else []
-        if not isinstance(test, ast.If) or not isinstance(node, ast.Break) or not loops or node in test.orelse:
-            continue
-        trains = has_call(loops[0], "backward", "step") and len(loops) > 1
-        counts = re.fullmatch(r"(i|idx|batch_idx|it|step|j|batch|b|batch_i) (==|>=|>) (\d+)", text(test.test))
-        stops = re.search(r"patien|early|stop|wait", text(test.test), re.IGNORECASE)
-        if len(loops) > 1 and ((trains and counts) or (stops and not _leaves_outer(test, loops))):
-            yield spot(test, node, text=shown(test.test))
+    test = program.parents.get(node)
+    loops = program.loops(node)
+    if not isinstance(test, ast.If) or not loops or node in test.orelse:
+        return False
+    trains = has_call(loops[0], "backward", "step") and len(loops) > 1
+    counts = re.fullmatch(r"(i|idx|batch_idx|it|step|j|batch|b|batch_i) (==|>=|>) (\d+)", text(test.test))
+    stops = re.search(r"patien|early|stop|wait", text(test.test), re.IGNORECASE)
+    asked_again = text(loops[1]).count(text(test.test)) > 1 if len(loops) > 1 else True
+    odd = len(loops) > 1 and ((trains and counts) or (stops and not asked_again))
+    return odd and spot(test, node, text=shown(test.test))
 
 
-def _leaves_outer(test: ast.If, loops: list[Loop]) -> bool:
-    """Tell whether an outer loop asks for the same condition."""
-    return text(loops[1]).count(text(test.test)) > 1
-
-
-@suspects("rounds passed over")
-def _skipped(program: Program) -> Iterator[Spot]:
+@suspects_each("rounds passed over", trainings)
+def _skipped(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `if loss > limit: continue` before the step."""
-    for one in trainings(program):
-        steps = [it.node.lineno for it in one.own("step") if not it.chain]
-        for node in ast.walk(one.node) if isinstance(one.node, LOOPS) and steps else ():
-            leaves = isinstance(node, ast.If) and isinstance(node.body[-1], ast.Continue) and len(node.body) < 3
-            if not isinstance(node, ast.If) or not leaves or program.loops(node)[:1] != [one.node]:
-                continue
-            chosen = re.search(r"loss|epoch|%", text(node.test)) and not re.search(r"nan|inf", text(node.test))
-            if chosen and node.lineno < max(steps):
-                yield spot(node.body[-1], node, text=shown(node.test))
+    steps = [it.node.lineno for it in one.own("step") if not it.chain]
+    for node in nodes_in(one.node, ast.If) if isinstance(one.node, LOOPS) and steps else ():
+        leaves = isinstance(node.body[-1], ast.Continue) and len(node.body) < 3
+        if not leaves or program.loops(node)[:1] != [one.node]:
+            continue
+        chosen = re.search(r"loss|epoch|%", text(node.test)) and not re.search(r"nan|inf", text(node.test))
+        if chosen and node.lineno < max(steps):
+            yield spot(node.body[-1], node, text=shown(node.test))
 
 
 @suspects("stop at the first worse value")
@@ -178,44 +150,35 @@ def _impatient(program: Program) -> Iterator[Spot]:
             sides = f"{text(test.left)} {text(test.comparators[0])}"
             held = re.search(r"(best|prev|last|old)\w*", sides) and re.search(r"loss|acc|err|score", sides)
             if held and not re.search(r"patien|wait|count", sides) and program.loops(node):
-                yield spot(test, text=shown(test))
+                yield look_at(test)
 
 
-@suspects("one variable for two loops")
-def _shadowed(program: Program) -> Iterator[Spot]:
+@suspects_each("one variable for two loops", ast.For)
+def _shadowed(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find an inner loop, or a loop over parts, that takes the variable of the outer loop or of its own source."""
-    for loop in program.nodes:
-        if not isinstance(loop, ast.For):
-            continue
-        names = names_in(loop.target) - {"_"}
-        outer = [one for one in program.loops(loop) if isinstance(one, ast.For) and names_in(one.target) & names]
-        if outer and has_call(outer[0], "backward", "step"):
-            yield spot(loop, outer[0], text=shown(loop.iter), name=min(names_in(outer[0].target) & names))
-        own = names & names_in(loop.iter)
-        if own and re.search(r"optim|model|net|sched", min(own)):
-            yield spot(loop, text=shown(loop.iter), name=min(own))
+    names = names_in(loop.target) - {"_"}
+    outer = [one for one in program.loops(loop) if isinstance(one, ast.For) and names_in(one.target) & names]
+    if outer and has_call(outer[0], "backward", "step"):
+        yield spot(loop, outer[0], text=shown(loop.iter), name=min(names_in(outer[0].target) & names))
+    own = names & names_in(loop.iter)
+    if own and re.search(r"optim|model|net|sched", min(own)):
+        yield spot(loop, text=shown(loop.iter), name=min(own))
 
 
-@suspects("errors swallowed around the step")
-def _swallowed(program: Program) -> Iterator[Spot]:
+@suspects_each("errors swallowed around the step", ast.Try)
+def _swallowed(program: Program, node: ast.Try) -> Iterator[Spot]:
     """Find `try: ... backward ... except: pass`."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Try) or not any(has_call(one, "backward", "step") for one in node.body):
-            continue
-        for handler in node.handlers:
-            quiet = all(isinstance(one, ast.Pass | ast.Continue) or _prints(one) for one in handler.body)
-            broad = text(handler.type) in {"", "Exception", "BaseException", "RuntimeError", "ValueError"}
-            if quiet and broad and program.loops(node):
-                yield spot(handler_place(node), text=f"except {text(handler.type)}".strip())
-
-
-def handler_place(node: ast.Try) -> ast.stmt:
-    """Return the first statement of a handler, which says where errors go."""
-    return node.handlers[0].body[0]
+    if not any(has_call(one, "backward", "step") for one in node.body):
+        return
+    for handler in node.handlers:
+        quiet = all(isinstance(one, ast.Pass | ast.Continue) or _prints(one) for one in handler.body)
+        broad = text(handler.type) in {"", "Exception", "BaseException", "RuntimeError", "ValueError"}
+        if quiet and broad and program.loops(node):
+            yield spot(node.handlers[0].body[0], text=f"except {text(handler.type)}".strip())
 
 
 def _prints(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) in {"print", "write"}
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and callee(node.value) in {"print", "write"}
 
 
 @suspects("closure of an optimizer")
@@ -233,87 +196,73 @@ def _closure(program: Program) -> Iterator[Spot]:
         if lacks:
             yield spot(passes[0] if passes else function, call, text=function.name, how=f"calls no {lacks[0]}")
         elif loops:
-            yield spot(call, loops[0], text=shown(call), how="sees another batch in each step")
+            yield look_at(call, loops[0], how="sees another batch in each step")
 
 
-@suspects("steps of one process")
-def _ranks(program: Program) -> Iterator[Spot]:
+@suspects_each("steps of one process", ast.Call)
+def _ranks(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find gradients summed over processes and not divided, and samplers without set_epoch."""
     words = source(program)
-    for call in program.calls:
-        if called(call) == "all_reduce" and call.args and ".grad" in text(call.args[0]):
-            around = program.function(call) or program.tree
-            if not re.search(r"/=|\.div_?\(|/ (world|size|n|float|dist)|\.mul_\(|AVG", text(around)):
-                yield spot(call, text=shown(call), how="adds the gradients of all processes, and nothing divides them")
-        if called(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
-            yield spot(call, text=shown(call), how="draws the same order in each epoch unless set_epoch is called")
+    if callee(call) == "all_reduce" and call.args and ".grad" in text(call.args[0]):
+        around = program.function(call) or program.tree
+        if not re.search(r"/=|\.div_?\(|/ (world|size|n|float|dist)|\.mul_\(|AVG", text(around)):
+            yield look_at(call, how="adds the gradients of all processes, and nothing divides them")
+    if callee(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
+        yield look_at(call, how="draws the same order in each epoch unless set_epoch is called")
 
 
 # --- what begins anew ---
 
 
-@suspects("begun anew in each round")
-def _anew(program: Program) -> Iterator[Spot]:
+@suspects_each("begun anew in each round", rounds)
+def _anew(program: Program, outer: Iteration) -> Iterator[Spot]:
     """Find a model, a best value or a patience that each epoch sets again."""
-    for outer in rounds(program):
-        counted = text(outer.node.target) if isinstance(outer.node, ast.For) else "epoch"
-        for node in outer.node.body if isinstance(outer.node, LOOPS) and "epoch" in counted else ():
-            value = node.value if isinstance(node, ast.Assign) else None
-            name = assigned(node)
-            model = (
-                isinstance(value, ast.Call)
-                and re.search(r"(^|_|\.)(model|net)$", name)
-                and text(value.func) in program.classes
-            )
-            kept = re.search(r"(^|_)best|patience|no_improve|bad_epochs", name) and (
-                number(value) is not None or "inf" in text(value)
-            )
-            if isinstance(node, ast.Assign) and (model or kept):
-                yield spot(node, text=shown(node), name=name)
-
-
-@suspects("patience counted on success")
-def _patience(program: Program) -> Iterator[Spot]:
-    """Find a counter that grows where the best value improves."""
-    for node in program.nodes:
-        if not isinstance(node, ast.If) or not re.search(r"best", text(node.test)):
-            continue
-        counts = [one for one in node.body if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
-        counts = [
-            one for one in counts if re.search(r"patien|wait|counter|no_improve|bad|stale|stall", text(one.target))
-        ]
-        improves = any(re.search(r"(^|_|\.)best", assigned(one)) for one in node.body)
-        if counts and improves:
-            yield spot(counts[0], node, text=shown(counts[0]), test=shown(node.test))
-
-
-@suspects("best file written in each round")
-def _saved(program: Program) -> Iterator[Spot]:
-    """Find `torch.save(..., "best.pt")` under no condition."""
-    for call in program.calls_of(".save"):
-        given = " ".join(text(one) for one in call.args[1:])
-        loops = program.loops(call)
-        plain = loops and not list(conditions(program, call, loops[-1]))
-        if plain and re.search(r"best", given, re.IGNORECASE) and program.names.full(call.func) == "torch.save":
-            yield spot(call, text=shown(call))
-
-
-@suspects("training of a copy")
-def _copy(program: Program) -> Iterator[Spot]:
-    """Find `model = copy.deepcopy(model)` in a function that trains the copy and does not return it."""
-    for node in program.nodes:
+    counted = text(outer.node.target) if isinstance(outer.node, ast.For) else "epoch"
+    for node in outer.node.body if isinstance(outer.node, LOOPS) and "epoch" in counted else ():
         value = node.value if isinstance(node, ast.Assign) else None
-        function = program.function(node)
-        copies = isinstance(value, ast.Call) and called(value) == "deepcopy" and function is not None
         name = assigned(node)
-        if not isinstance(node, ast.Assign) or not copies or function is None or not name.isidentifier():
-            continue
-        results = [one for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
-        trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
-        used = any(isinstance(one, ast.With) and f"{name}(" in text(one) for one in ast.walk(function))
-        used |= bool(re.search(rf"zip\([^)]*\(\), {name}\.parameters|zip\({name}\.parameters", text(function)))
-        if trained and not used and not results:
-            yield spot(node, text=shown(node), name=name)
+        made = isinstance(value, ast.Call) and text(value.func) in program.classes
+        model = made and re.search(r"(^|_|\.)(model|net)$", name)
+        plain = number(value) is not None or "inf" in text(value)
+        kept = plain and re.search(r"(^|_)best|patience|no_improve|bad_epochs", name)
+        if isinstance(node, ast.Assign) and (model or kept):
+            yield look_at(node, name=name)
+
+
+@suspects_each("patience counted on success", ast.If)
+def _patience(program: Program, node: ast.If) -> object:
+    """Find a counter that grows where the best value improves."""
+    if not re.search(r"best", text(node.test)):
+        return False
+    counts = [one for one in node.body if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
+    counts = [one for one in counts if re.search(r"patien|wait|counter|no_improve|bad|stale|stall", text(one.target))]
+    improves = any(re.search(r"(^|_|\.)best", assigned(one)) for one in node.body)
+    return counts and improves and look_at(counts[0], node, test=shown(node.test))
+
+
+@suspects_each("best file written in each round", calls_of(".save"))
+def _saved(program: Program, call: ast.Call) -> object:
+    """Find `torch.save(..., "best.pt")` under no condition."""
+    given = " ".join(text(one) for one in call.args[1:])
+    loops = program.loops(call)
+    plain = loops and not list(conditions(program, call, loops[-1]))
+    return plain and re.search(r"best", given, re.IGNORECASE) and program.names.full(call.func) == "torch.save"
+
+
+@suspects_each("training of a copy", ast.Assign)
+def _copy(program: Program, node: ast.Assign) -> object:
+    """Find `model = copy.deepcopy(model)` in a function that trains the copy and does not return it."""
+    value = node.value
+    function = program.function(node)
+    copies = isinstance(value, ast.Call) and callee(value) == "deepcopy" and function is not None
+    name = assigned(node)
+    if not copies or function is None or not name.isidentifier():
+        return False
+    results = [one for one in nodes_in(function, ast.Return) if one.value is not None]
+    trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
+    used = any(f"{name}(" in text(one) for one in nodes_in(function, ast.With))
+    used |= bool(re.search(rf"zip\([^)]*\(\), {name}\.parameters|zip\({name}\.parameters", text(function)))
+    return trained and not used and not results and look_at(node, name=name)
 
 
 @suspects("states of one model collected")
@@ -324,11 +273,10 @@ def _states(program: Program) -> Iterator[Spot]:
         for part in _members(call.args[0]) if loops and len(call.args) == 1 else ():
             made = [one for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Name | ast.Attribute)]
             yield from _live(program, part, {text(one) for one in made if isinstance(one.ctx, ast.Store)}, call)
-    for node in program.nodes:
-        if isinstance(node, ast.ListComp):
-            own = {text(one) for it in node.generators for one in ast.walk(it.target) if isinstance(one, ast.Name)}
-            for part in _members(node.elt):
-                yield from _live(program, part, own, node)
+    for node in nodes(program, ast.ListComp):
+        own = {text(one) for it in node.generators for one in ast.walk(it.target) if isinstance(one, ast.Name)}
+        for part in _members(node.elt):
+            yield from _live(program, part, own, node)
 
 
 def _members(node: ast.expr) -> list[ast.expr]:
@@ -341,9 +289,9 @@ def _live(program: Program, part: ast.expr, own: set[str], whole: ast.expr) -> I
     value, item = (bound.value, bound.item) if bound is not None else (part, None)
     if not isinstance(value, ast.Call) or (isinstance(part, ast.Name) and part.id not in own):
         return
-    if called(value) == "state_dict" and isinstance(value.func, ast.Attribute):
+    if callee(value) == "state_dict" and isinstance(value.func, ast.Attribute):
         if _lasts(value.func.value, own):
-            yield spot(value, whole, text=shown(value))
+            yield look_at(value, whole)
         return
     function = _entered(program, value)
     for one in returns(program, function) if function is not None else ():
@@ -351,7 +299,7 @@ def _live(program: Program, part: ast.expr, own: set[str], whole: ast.expr) -> I
         for state in parts:
             given = _given_model(program, function, state, value) if function is not None else None
             if given is not None and state is not None and _lasts(given, own):
-                yield spot(state, whole, value, text=shown(state))
+                yield look_at(state, whole, value)
 
 
 def _entered(program: Program, call: ast.Call) -> Function | None:
@@ -359,14 +307,14 @@ def _entered(program: Program, call: ast.Call) -> Function | None:
     entered = flow(program).entered(call)
     if entered is not None:
         return entered[0].function if isinstance(entered[0].function, FUNCTIONS) else None
-    alike = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == called(call)]
+    alike = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == callee(call)]
     return alike[0] if isinstance(call.func, ast.Attribute) and len(alike) == 1 else None
 
 
 def _given_model(program: Program, function: Function, state: ast.expr | None, call: ast.Call) -> ast.expr | None:
     """Return the model that a call gives to a function which returns the model's `state_dict()` itself."""
     receiver = state.func.value if isinstance(state, ast.Call) and isinstance(state.func, ast.Attribute) else None
-    kept = isinstance(state, ast.Call) and called(state) == "state_dict" and isinstance(receiver, ast.Name)
+    kept = isinstance(state, ast.Call) and callee(state) == "state_dict" and isinstance(receiver, ast.Name)
     if not kept or not isinstance(receiver, ast.Name) or program.bindings(function, receiver.id):
         return None
     return argument(call, receiver.id, place_of(function, receiver.id) - (program.owner(function) is not None))
@@ -378,17 +326,16 @@ def _lasts(model: ast.expr, own: set[str]) -> bool:
     return plain and not any(text(one) in own for one in ast.walk(model) if isinstance(one, ast.Name | ast.Attribute))
 
 
-@suspects("weights loaded in each round")
-def _loaded(program: Program) -> Iterator[Spot]:
+@suspects_each("weights loaded in each round", rounds)
+def _loaded(program: Program, outer: Iteration) -> Iterator[Spot]:
     """Find `model.load_state_dict(best)` in the loop over epochs, under no condition."""
-    for outer in rounds(program):
-        for node in outer.node.body if isinstance(outer.node, LOOPS) else ():
-            call = node.value if isinstance(node, ast.Expr) else None
-            if not isinstance(call, ast.Call) or called(call) != "load_state_dict" or not call.args:
-                continue
-            kept = re.search(r"best|saved|state|checkpoint|initial", text(call.args[0]), re.IGNORECASE)
-            if kept and not re.search(r"\.state_dict\(\)|opt|sched|target|ema", text(call)):
-                yield spot(call, outer.node, text=shown(call))
+    for node in outer.node.body if isinstance(outer.node, LOOPS) else ():
+        call = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(call, ast.Call) or callee(call) != "load_state_dict" or not call.args:
+            continue
+        kept = re.search(r"best|saved|state|checkpoint|initial", text(call.args[0]), re.IGNORECASE)
+        if kept and not re.search(r"\.state_dict\(\)|opt|sched|target|ema", text(call)):
+            yield look_at(call, outer.node)
 
 
 @suspects("training behind the loop over batches")
@@ -402,7 +349,7 @@ def _outside(program: Program) -> Iterator[Spot]:
                 continue
             later = ast.Module(list(body[at + 1 :]), [])
             used = names_in(loop.target) & names_in(later)
-            passes = [one for one in ast.walk(later) if isinstance(one, ast.Call) and called(one) == "backward"]
+            passes = [one for one in nodes_in(later, ast.Call) if callee(one) == "backward"]
             if used and passes and not has_call(loop, "backward", "append", "extend"):
                 yield spot(passes[0], loop, text=over, name=min(used))
 
@@ -410,19 +357,18 @@ def _outside(program: Program) -> Iterator[Spot]:
 # --- hooks ---
 
 
-@suspects("hook in a loop")
-def _hooks(program: Program) -> Iterator[Spot]:
+@suspects_each("hook in a loop", ast.Call)
+def _hooks(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find hooks registered in each round of a training, and hooks whose result replaces what they watch."""
-    for call in program.calls:
-        name = called(call)
-        if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
-            continue
-        loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
-        hook = call.args[0] if call.args else None
-        if loops and ".remove()" not in source(program):
-            yield spot(call, text=shown(call), how="adds one more hook in each round")
-        elif (isinstance(hook, ast.Lambda) and isinstance(hook.body, ast.BinOp)) or _replaces(program, name, hook):
-            yield spot(call, text=shown(call), how="replaces what it sees by its result")
+    name = callee(call)
+    if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
+        return
+    loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
+    hook = call.args[0] if call.args else None
+    if loops and ".remove()" not in source(program):
+        yield look_at(call, how="adds one more hook in each round")
+    elif (isinstance(hook, ast.Lambda) and isinstance(hook.body, ast.BinOp)) or _replaces(program, name, hook):
+        yield look_at(call, how="replaces what it sees by its result")
 
 
 def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
@@ -430,10 +376,7 @@ def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
     if name != "register_forward_hook" or hook is None:
         return False
     if isinstance(hook, ast.Lambda):
-        return isinstance(hook.body, ast.Call) and called(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
+        return isinstance(hook.body, ast.Call) and callee(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
     function = program.functions.get(text(hook))
     inner = ast.walk(function) if isinstance(function, FUNCTIONS) else ()
     return any(isinstance(one, ast.Return) and one.value is not None and text(one.value) != "None" for one in inner)
-
-
-SUSPECTS = suspects_of(globals())

@@ -8,22 +8,17 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.iterations import Event, iterations, trainings
+from glassgrad.doctor.reading.iterations import Event, Iteration, iterations, trainings
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.nodes import mentions
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, number
+from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.loops.training import (
-    assigned,
-    called,
-    conditions,
-    has_call,
-    is_within,
-    optimizers,
-)
-from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizers
+from glassgrad.doctor.reading.suspects.nodes import has_call, is_binary, is_within, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 
+_TRAINS = re.compile(r"(compute_|get_|training_)?(loss|criterion)|training_step|train_step")
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
 _OTHERS = re.compile(
     r"target|teacher|large|frozen|pretrain|soft|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric",
@@ -34,46 +29,38 @@ _OTHERS = re.compile(
 # --- zero_grad, backward, step ---
 
 
-@suspects("gradients that nothing clears")
-def _never_cleared(program: Program) -> Iterator[Spot]:
+@suspects_each("gradients that nothing clears", trainings)
+def _never_cleared(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find a backward pass and a step in a loop without zero_grad in that loop."""
-    for one in trainings(program):
-        steps, passes = one.of("step"), one.own("backward")
-        inside = one.of("zero") or re.search(r"zero_grad|\.grad = None|\.grad\.zero_|\.grad\.fill_", text(one.node))
-        known = one.whole or re.search(r"train|step|fit|update|epoch|optimi", getattr(one.node, "name", ""))
-        if steps and not inside and known and not _is_bare(one.node, steps):
-            elsewhere = "only outside of the loop" if "zero_grad" in source(program) else "nowhere"
-            for event in (passes[0], steps[0]):
-                yield spot(event.node, text=shown(event.node), where=elsewhere)
+    steps, passes = one.of("step"), one.own("backward")
+    inside = one.of("zero") or re.search(r"zero_grad|\.grad = None|\.grad\.zero_|\.grad\.fill_", text(one.node))
+    known = one.whole or re.search(r"train|step|fit|update|epoch|optimi", getattr(one.node, "name", ""))
+    closure = isinstance(one.node, FUNCTIONS) and all(it.loops for it in steps)
+    if steps and not inside and known and not closure:
+        elsewhere = "only outside of the loop" if "zero_grad" in source(program) else "nowhere"
+        yield from (look_at(event.node, where=elsewhere) for event in (passes[0], steps[0]))
 
 
-def _is_bare(node: ast.AST, steps: list[Event]) -> bool:
-    """Tell whether a part of a training is a closure, or steps in an inner loop."""
-    return isinstance(node, FUNCTIONS) and all(one.loops for one in steps)
-
-
-@suspects("gradients cleared in some rounds")
-def _sometimes(program: Program) -> Iterator[Spot]:
+@suspects_each("gradients cleared in some rounds", trainings)
+def _sometimes(program: Program, one: Iteration) -> object:
     """Find zero_grad under a condition that the step does not share."""
-    for one in trainings(program):
-        zeros, steps = one.own("zero"), one.own("step")
-        if zeros and steps and all(it.arms for it in zeros) and any(not it.arms for it in steps):
-            yield spot(zeros[0].node, steps[0].node, text=shown(zeros[0].node), step=shown(steps[0].node))
+    zeros, steps = one.own("zero"), one.own("step")
+    odd = zeros and steps and all(it.arms for it in zeros) and any(not it.arms for it in steps)
+    return odd and look_at(zeros[0].node, steps[0].node, step=shown(steps[0].node))
 
 
-@suspects("step behind the loop of its gradients")
-def _behind(program: Program) -> Iterator[Spot]:
+@suspects_each("step behind the loop of its gradients", iterations)
+def _behind(program: Program, one: Iteration) -> object:
     """Find a step behind an inner loop that clears and computes gradients in each round."""
-    for one in iterations(program):
-        steps = [it for it in one.own("step") if it.sure]
-        passes = [it for it in one.of("backward") if it.loops]
-        places = list(one.events)
-        if not steps or not passes or one.own("backward") or one.own("zero"):
-            continue
-        zeros = [it for it in one.of("zero") if it.loops == passes[0].loops]
-        again = [it for it in one.of("step") if it.loops]
-        if zeros and not again and places.index(steps[0]) > places.index(passes[-1]):
-            yield spot(steps[0].node, zeros[0].node, text=shown(steps[0].node), zero=shown(zeros[0].node))
+    steps = [it for it in one.own("step") if it.sure]
+    passes = [it for it in one.of("backward") if it.loops]
+    places = list(one.events)
+    if not steps or not passes or one.own("backward") or one.own("zero"):
+        return False
+    zeros = [it for it in one.of("zero") if it.loops == passes[0].loops]
+    again = [it for it in one.of("step") if it.loops]
+    odd = zeros and not again and places.index(steps[0]) > places.index(passes[-1])
+    return odd and look_at(steps[0].node, zeros[0].node, zero=shown(zeros[0].node))
 
 
 @suspects("gradients cleared before the step of their sum")
@@ -86,35 +73,33 @@ def _cleared(program: Program) -> Iterator[Spot]:
         before = zeros and one.events.index(zeros[0]) < one.events.index(one.own("backward")[0])
         never = all(it.sure for it in zeros) and not any(it.sure or _logs(program, it, cleared=True) for it in steps)
         if steps and every and before and never:
-            yield spot(zeros[0].node, steps[0].node, text=shown(zeros[0].node), test=shown(every[0]))
+            yield look_at(zeros[0].node, steps[0].node, test=shown(every[0]))
     yield from _cleared_apart(program)
 
 
 def _cleared_apart(program: Program) -> Iterator[Spot]:
     """Find a function that clears and computes gradients, beside another one that steps."""
     apart = [one for one in program.nodes if isinstance(one, FUNCTIONS) and ".step()" in text(one)]
-    apart = [
-        one for one in apart if not has_call(one, "backward", "zero_grad") and re.search(r"opt\w*\.step\(\)", text(one))
-    ]
+    apart = [one for one in apart if not has_call(one, "backward", "zero_grad")]
+    apart = [one for one in apart if re.search(r"opt\w*\.step\(\)", text(one))]
     for function in program.nodes if len(apart) == 1 else ():
         if isinstance(function, FUNCTIONS) and has_call(function, "backward") and not has_call(function, "step"):
-            zeros = [one for one in ast.walk(function) if isinstance(one, ast.Call) and called(one) == "zero_grad"]
+            zeros = [one for one in nodes_in(function, ast.Call) if callee(one) == "zero_grad"]
             if zeros and program.owner(function) is program.owner(apart[0]):
-                yield spot(zeros[0], apart[0], text=shown(zeros[0]), test=f"{apart[0].name}()")
+                yield look_at(zeros[0], apart[0], test=f"{apart[0].name}()")
 
 
-@suspects("step under another condition")
-def _condition(program: Program) -> Iterator[Spot]:
+@suspects_each("step under another condition", trainings)
+def _condition(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find a step, not its backward pass, in the rounds that log, save or are the best."""
-    for one in trainings(program):
-        cleared = any(it.sure for it in one.own("zero"))
-        with_pass = {test for it in one.own("backward") for test in conditions(program, it.node, one.node)}
-        for event in one.own("step"):
-            for test in list(conditions(program, event.node, one.node))[:1]:
-                logs = _LOGS.search(text(test)) or _logs(program, event, cleared)
-                other = test not in with_pass and not re.search(r"train|accum|scaler", text(test))
-                if event.arms and logs and other:
-                    yield spot(event.node, text=shown(event.node), test=shown(test))
+    cleared = any(it.sure for it in one.own("zero"))
+    with_pass = {test for it in one.own("backward") for test in conditions(program, it.node, one.node)}
+    for event in one.own("step"):
+        for test in list(conditions(program, event.node, one.node))[:1]:
+            logs = _LOGS.search(text(test)) or _logs(program, event, cleared)
+            other = test not in with_pass and not re.search(r"train|accum|scaler", text(test))
+            if event.arms and logs and other:
+                yield look_at(event.node, test=shown(test))
 
 
 def _logs(program: Program, event: Event, cleared: bool) -> bool:
@@ -123,21 +108,20 @@ def _logs(program: Program, event: Event, cleared: bool) -> bool:
     return cleared and around is not None and has_call(around, "print", "info", "log", "add_scalar", "write")
 
 
-@suspects("rounds of an accumulation")
-def _rounds(program: Program) -> Iterator[Spot]:
+@suspects_each("rounds of an accumulation", trainings)
+def _rounds(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `i % n == 0` for a counter from 0, whose first step comes after one batch, and `i + 1 % n`."""
-    for one in trainings(program):
-        summed = all(it.sure for it in one.own("backward"))
-        for event in one.own("step") if summed else ():
-            for test in conditions(program, event.node, one.node):
-                if any(_misses(program, one.node, node) for node in ast.walk(test)):
-                    yield spot(test, event.node, text=shown(test))
+    summed = all(it.sure for it in one.own("backward"))
+    for event in one.own("step") if summed else ():
+        for test in conditions(program, event.node, one.node):
+            if any(_misses(program, one.node, node) for node in ast.walk(test)):
+                yield look_at(test, event.node)
 
 
 def _misses(program: Program, loop: ast.AST, node: ast.AST) -> bool:
     """Tell whether a condition is true in the first round, or takes the remainder of 1."""
     modulo = node.left if isinstance(node, ast.Compare) else node
-    if not isinstance(modulo, ast.BinOp) or not isinstance(modulo.op, ast.Mod):
+    if not is_binary(modulo, ast.Mod):
         return False
     counter = text(modulo.left)
     zero = isinstance(node, ast.Compare) and number(node.comparators[0]) == 0
@@ -148,7 +132,7 @@ def _from_zero(program: Program, loop: ast.AST, counter: str) -> bool:
     """Tell whether a loop counts a variable from 0."""
     over = loop.iter if isinstance(loop, ast.For) else None
     counts = isinstance(loop, ast.For) and mentions(loop.target, counter)
-    begins = isinstance(over, ast.Call) and called(over) in {"enumerate", "range", "trange", "tqdm"}
+    begins = isinstance(over, ast.Call) and callee(over) in {"enumerate", "range", "trange", "tqdm"}
     return counts and begins and not re.search(r"start=1|, 1\)$|range\(1", text(over))
 
 
@@ -168,23 +152,22 @@ def _divided(program: Program) -> Iterator[Spot]:
                 whole = re.escape(text(node.left))
                 summed = re.search(rf"\b{whole} (\+=|= {whole} \+)", source(program))
                 if not summed and _SIZE.fullmatch(by):
-                    yield spot(node, event.node, text=shown(node))
+                    yield look_at(node, event.node)
 
 
-@suspects("backward on a running sum")
-def _running(program: Program) -> Iterator[Spot]:
+@suspects_each("backward on a running sum", trainings)
+def _running(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `total = total + loss` and `total.backward()` in one loop."""
-    for one in trainings(program):
-        for event in one.own("backward"):
-            name = text(event.value.node)
-            if not isinstance(one.node, LOOPS) or not name.isidentifier() or event.chain:
-                continue
-            sets = [node for node in ast.walk(one.node) if isinstance(node, ast.stmt) and assigned(node) == name]
-            adds = [node for node in sets if _adds(node, name) and _loops_of(program, node) == [one.node]]
-            fresh = [node for node in sets if node not in adds]
-            if adds and not fresh:
-                yield spot(adds[0], event.node, text=shown(adds[0]))
-                yield spot(event.node, text=shown(adds[0]))
+    for event in one.own("backward"):
+        name = text(event.value.node)
+        if not isinstance(one.node, LOOPS) or not name.isidentifier() or event.chain:
+            continue
+        sets = [node for node in nodes_in(one.node, ast.stmt) if assigned(node) == name]
+        adds = [node for node in sets if _adds(node, name) and program.loops(node)[:1] == [one.node]]
+        fresh = [node for node in sets if node not in adds]
+        if adds and not fresh:
+            yield look_at(adds[0], event.node)
+            yield spot(event.node, text=shown(adds[0]))
 
 
 def _adds(node: ast.AST, name: str) -> bool:
@@ -193,49 +176,36 @@ def _adds(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and mentions(node.value, name)
 
 
-def _loops_of(program: Program, node: ast.AST) -> list[Loop]:
-    return program.loops(node)[:1]
+@suspects_each("graph kept in a training", trainings)
+def _retained(program: Program, one: Iteration) -> Iterator[Spot]:
+    passes = one.of("backward")
+    for event in passes if len(passes) == 1 else ():
+        if isinstance(event.node, ast.Call) and "retain_graph=True" in text(event.node):
+            yield look_at(event.node)
 
 
-@suspects("graph kept in a training")
-def _retained(program: Program) -> Iterator[Spot]:
-    for one in trainings(program):
-        passes = one.of("backward")
-        for event in passes if len(passes) == 1 else ():
-            if isinstance(event.node, ast.Call) and "retain_graph=True" in text(event.node):
-                yield spot(event.node, text=shown(event.node))
-
-
-@suspects("backward pass in some rounds")
-def _some_passes(program: Program) -> Iterator[Spot]:
+@suspects_each("backward pass in some rounds", trainings)
+def _some_passes(program: Program, one: Iteration) -> object:
     """Find a backward pass under a condition, and a step under none."""
-    for one in trainings(program):
-        passes, steps = one.own("backward"), one.own("step")
-        if len(passes) != 1 or not steps or passes[0].chain or any(it.chain for it in steps):
-            continue
-        tests = set(conditions(program, passes[0].node, one.node))
-        if tests and not any(tests & set(conditions(program, it.node, one.node)) for it in steps):
-            yield spot(passes[0].node, steps[0].node, text=shown(passes[0].node), step=shown(steps[0].node))
+    passes, steps = one.own("backward"), one.own("step")
+    if len(passes) != 1 or not steps or passes[0].chain or any(it.chain for it in steps):
+        return False
+    tests = set(conditions(program, passes[0].node, one.node))
+    odd = tests and not any(tests & set(conditions(program, it.node, one.node)) for it in steps)
+    return odd and look_at(passes[0].node, steps[0].node, step=shown(steps[0].node))
 
 
-@suspects("step that waits for a count")
-def _counted(program: Program) -> Iterator[Spot]:
+@suspects_each("step that waits for a count", trainings)
+def _counted(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find a step under `if count >= size`."""
-    for one in trainings(program):
-        for event in one.own("step"):
-            for test in list(conditions(program, event.node, one.node))[:1]:
-                parts = [part for part in ast.walk(test) if isinstance(part, ast.Compare)]
-                counts = [
-                    part for part in parts if re.search(r"count|since|seen|accum|pending|num_|^n_|^n ", text(part.left))
-                ]
-                if (
-                    event.arms
-                    and counts
-                    and "%" not in text(test)
-                    and not isinstance(counts[0].ops[0], ast.In | ast.Is)
-                ):
-                    yield spot(test, event.node, text=shown(test))
-                    yield spot(event.node, text=shown(test))
+    for event in one.own("step"):
+        for test in list(conditions(program, event.node, one.node))[:1]:
+            parts = list(nodes_in(test, ast.Compare))
+            numbers = r"count|since|seen|accum|pending|num_|^n_|^n "
+            counts = [part for part in parts if re.search(numbers, text(part.left))]
+            if event.arms and counts and "%" not in text(test) and not isinstance(counts[0].ops[0], ast.In | ast.Is):
+                yield look_at(test, event.node)
+                yield spot(event.node, text=shown(test))
 
 
 _PAIRS = {
@@ -246,31 +216,29 @@ _PAIRS = {
 """Three events in a row, and what the wrong one of them does: the second, or the third if it repeats the second."""
 
 
-@suspects("passes and steps that do not pair")
-def _pairs(program: Program) -> Iterator[Spot]:
+@suspects_each("passes and steps that do not pair", trainings)
+def _pairs(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find zero_grad between two backward passes of one step, one loss walked twice, and two steps of one pass."""
-    for one in trainings(program):
-        plain = [it for it in one.events if it.sure and not it.loops and it.kind in {"zero", "backward", "step"}]
-        for first, second, third in zip(plain, plain[1:], plain[2:], strict=False):
-            how = _PAIRS.get((first.kind, second.kind, third.kind), "")
-            if second.kind == "zero" and len({it.receiver for it in plain if it.kind == "zero"}) > 1:
-                continue  # of another model
-            repeats = second.kind == third.kind
-            if how and (second.receiver == third.receiver or not repeats) and any(it.kind == "step" for it in plain):
-                wrong = third if repeats else second
-                yield spot(wrong.node, first.node, text=shown(wrong.node), how=how)
+    plain = [it for it in one.events if it.sure and not it.loops and it.kind in {"zero", "backward", "step"}]
+    for first, second, third in zip(plain, plain[1:], plain[2:], strict=False):
+        how = _PAIRS.get((first.kind, second.kind, third.kind), "")
+        if second.kind == "zero" and len({it.receiver for it in plain if it.kind == "zero"}) > 1:
+            continue  # of another model
+        repeats = second.kind == third.kind
+        if how and (second.receiver == third.receiver or not repeats) and any(it.kind == "step" for it in plain):
+            wrong = third if repeats else second
+            yield look_at(wrong.node, first.node, how=how)
 
 
-@suspects("loss changed behind its backward pass")
-def _late(program: Program) -> Iterator[Spot]:
+@suspects_each("loss changed behind its backward pass", trainings)
+def _late(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `loss += penalty` or `loss = loss / n` behind `loss.backward()`."""
-    for one in trainings(program):
-        for event in one.own("backward"):
-            name = text(event.value.node)
-            around = [*program.loops(event.node)[:1], program.function(event.node)][0]
-            for node in ast.walk(around) if name.isidentifier() and around is not None else ():
-                if _adds_to(node, name) and isinstance(node, ast.stmt) and node.lineno > event.node.lineno:
-                    yield spot(node, event.node, text=shown(node), loss=name)
+    for event in one.own("backward"):
+        name = text(event.value.node)
+        around = [*program.loops(event.node)[:1], program.function(event.node)][0]
+        for node in nodes_in(around, ast.stmt) if name.isidentifier() and around is not None else ():
+            if _adds_to(node, name) and node.lineno > event.node.lineno:
+                yield look_at(node, event.node, loss=name)
 
 
 def _adds_to(node: ast.AST, name: str) -> bool:
@@ -289,28 +257,25 @@ _FORCED = (
 )
 
 
-@suspects("gradient switched on at the loss")
-def _forced(program: Program) -> Iterator[Spot]:
+@suspects_each("gradient switched on at the loss", ast.Assign | ast.Expr)
+def _forced(program: Program, node: ast.Assign | ast.Expr) -> object:
     """Find `loss.requires_grad = True`, and a new tensor made of the loss."""
-    for node in program.nodes:
-        if isinstance(node, ast.Assign | ast.Expr) and any(re.match(form, text(node)) for form in _FORCED):
-            yield spot(node, text=shown(node))
+    return any(re.match(form, text(node)) for form in _FORCED)
 
 
 # --- clipping and scaling ---
 
 
-@suspects("bound of clipped gradients")
-def _bound(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name = last(program.names.full(call.func))
-        if name not in {"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"}:
-            continue
-        given = argument(call, "clip_value" if "value" in name else "max_norm", 1)
-        bound = setting(program, given) if given is not None else None
-        rate = re.search(r"(^|_|\.)lr$|learning_rate", text(given))
-        if rate or (bound is not None and not (0.001 if "value" in name else 0.05) < bound < 500):
-            yield spot(call, text=shown(call), bound=text(given))
+@suspects_each("bound of clipped gradients", ast.Call)
+def _bound(program: Program, call: ast.Call) -> object:
+    name = last(program.names.full(call.func))
+    if name not in {"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"}:
+        return False
+    given = argument(call, "clip_value" if "value" in name else "max_norm", 1)
+    bound = setting(program, given) if given is not None else None
+    rate = re.search(r"(^|_|\.)lr$|learning_rate", text(given))
+    odd = rate or (bound is not None and not (0.001 if "value" in name else 0.05) < bound < 500)
+    return odd and look_at(call, bound=text(given))
 
 
 @suspects("other gradients are clipped")
@@ -319,13 +284,12 @@ def _other(program: Program) -> Iterator[Spot]:
     made = optimizers(program)
     trained = _owner(argument(made[0], "params", 0)) if len(made) == 1 else ""
     for call in program.calls if trained else ():
-        given = (
-            argument(call, "parameters", 0) if last(program.names.full(call.func)).startswith("clip_grad_") else None
-        )
+        clips = last(program.names.full(call.func)).startswith("clip_grad_")
+        given = argument(call, "parameters", 0) if clips else None
         clipped = _owner(given)
         here = program.function(call) is program.function(made[0])
         if clipped.startswith(f"{trained}.") or (clipped and clipped != trained and here):
-            yield spot(call, made[0], text=shown(call), trained=trained)
+            yield look_at(call, made[0], trained=trained)
 
 
 def _owner(node: ast.expr | None) -> str:
@@ -334,23 +298,22 @@ def _owner(node: ast.expr | None) -> str:
     return found[1] if found is not None else ""
 
 
-@suspects("scaler used in part")
-def _scaler(program: Program) -> Iterator[Spot]:
+@suspects_each("scaler used in part", trainings)
+def _scaler(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find scaled passes with plain steps, scaled steps after plain passes, and no update()."""
-    for one in trainings(program):
-        for event in one.own("backward"):
-            beside = [it for it in one.own("step") if it.beside(event)]
-            scaled = "scale(" in text(event.value.node)
-            through = [it for it in beside if isinstance(it.node, ast.Call) and it.node.args]
-            plain = [it for it in beside if it not in through]
-            if scaled and plain and not through:
-                yield spot(plain[0].node, event.node, text=shown(plain[0].node), how="takes gradients that are scaled")
-            elif scaled and through and not has_call(program.tree, "update", "amp_update"):
-                how = "is never followed by update(), so the scale stays"
-                yield spot(through[0].node, event.node, text=shown(through[0].node), how=how)
-            elif not scaled and through and not plain and "scaler" in text(through[0].node):
-                how = "divides gradients by a scale that no loss was multiplied with"
-                yield spot(event.node, through[0].node, text=shown(through[0].node), how=how)
+    for event in one.own("backward"):
+        beside = [it for it in one.own("step") if it.beside(event)]
+        scaled = "scale(" in text(event.value.node)
+        through = [it for it in beside if isinstance(it.node, ast.Call) and it.node.args]
+        plain = [it for it in beside if it not in through]
+        if scaled and plain and not through:
+            yield look_at(plain[0].node, event.node, how="takes gradients that are scaled")
+        elif scaled and through and not has_call(program.tree, "update", "amp_update"):
+            how = "is never followed by update(), so the scale stays"
+            yield look_at(through[0].node, event.node, how=how)
+        elif not scaled and through and not plain and "scaler" in text(through[0].node):
+            how = "divides gradients by a scale that no loss was multiplied with"
+            yield spot(event.node, through[0].node, text=shown(through[0].node), how=how)
 
 
 # --- gradients switched off ---
@@ -359,22 +322,21 @@ def _scaler(program: Program) -> Iterator[Spot]:
 @suspects("part of the model without gradients")
 def _switched(program: Program) -> Iterator[Spot]:
     """Find `with no_grad():` around a layer whose result the rest of the training or of forward uses."""
-    for block in program.nodes:
-        if not isinstance(block, ast.With) or not any("no_grad" in text(one.context_expr) for one in block.items):
+    for block in nodes(program, ast.With):
+        if not any("no_grad" in text(one.context_expr) for one in block.items):
             continue
         around = _training_around(program, block)
         for node in block.body if around is not None else ():
             value = node.value if isinstance(node, ast.Assign) else None
-            made = isinstance(value, ast.Call) and re.match(
-                r"self\.|\w*model|\w*net\b|\w*encoder|\w*backbone", text(value)
-            )
-            uses = [one for one in ast.walk(around or block) if isinstance(one, ast.Name) and one.id == assigned(node)]
+            models = r"self\.|\w*model|\w*net\b|\w*encoder|\w*backbone"
+            made = isinstance(value, ast.Call) and re.match(models, text(value))
+            uses = [one for one in nodes_in(around or block, ast.Name) if one.id == assigned(node)]
             later = any(one.lineno > (block.end_lineno or 0) for one in uses)
             if made and later and not _OTHERS.search(f"{assigned(node)} {text(value)}"):
                 yield spot(block, node, text=shown(node))
     for forward in (one.methods.get("forward") for one in program.modules()):
         for call in ast.walk(forward) if forward is not None else ():
-            entered = program.method(program.owner(call), called(call)) if isinstance(call, ast.Call) else None
+            entered = program.method(program.owner(call), callee(call)) if isinstance(call, ast.Call) else None
             for mark in entered.decorator_list if entered is not None else ():
                 if "no_grad" in text(mark) and isinstance(call, ast.Call) and text(call.func).startswith("self."):
                     yield spot(mark, call, text=shown(call))
@@ -387,11 +349,8 @@ def _training_around(program: Program, block: ast.With) -> ast.AST | None:
         return function
     around: list[ast.AST] = [*program.loops(block)[:1], *([function] if function is not None else [])]
     for one in around:
-        if any(
-            called(call) == "backward" and call.lineno > block.lineno
-            for call in program.calls
-            if is_within(program, call, one)
-        ):
+        inside = [call for call in program.calls if is_within(program, call, one)]
+        if any(callee(call) == "backward" and call.lineno > block.lineno for call in inside):
             return one
     return None
 
@@ -399,20 +358,20 @@ def _training_around(program: Program, block: ast.With) -> ast.AST | None:
 @suspects("gradients switched off for good")
 def _off(program: Program) -> Iterator[Spot]:
     """Find `set_grad_enabled(False)` without a return, and functions that train under a decorator no_grad."""
-    calls = [one for one in program.calls if called(one) == "set_grad_enabled"]
+    calls = [one for one in program.calls if callee(one) == "set_grad_enabled"]
     off = [one for one in calls if text(one.args[0] if one.args else None) == "False"]
     bare = [one for one in off if isinstance(program.parents.get(one), ast.Expr)]
     if bare and len(off) == len(calls) and has_call(program.tree, "backward"):
-        yield spot(bare[0], text=shown(bare[0]))
+        yield look_at(bare[0])
     for function in program.nodes:
         marks = function.decorator_list if isinstance(function, FUNCTIONS) else []
         marks = [one for one in marks if re.search(r"no_grad|inference_mode", text(one))]
-        if isinstance(function, FUNCTIONS) and marks and (has_call(function, "backward") or _is_loss(function.name)):
+        if (
+            isinstance(function, FUNCTIONS)
+            and marks
+            and (has_call(function, "backward") or _TRAINS.fullmatch(function.name))
+        ):
             yield spot(marks[0], function, text=f"@{shown(marks[0])}")
-
-
-def _is_loss(name: str) -> bool:
-    return bool(re.fullmatch(r"(compute_|get_|training_)?(loss|criterion)|training_step|train_step", name))
 
 
 # --- updates by hand ---
@@ -421,17 +380,15 @@ def _is_loss(name: str) -> bool:
 @suspects("update that makes a new tensor")
 def _rebound(program: Program) -> Iterator[Spot]:
     """Find `w = w - lr * w.grad`, and `p = p - ...` for the variable of a loop over parameters."""
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        value = node.value if isinstance(node, ast.Assign) else None
+    for node in nodes(program, ast.Assign):
+        target, value = node.targets[0], node.value
         plain = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and text(target) in names_in(value)
-        if isinstance(node, ast.Assign) and plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
+        if plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
             around = program.function(node) or program.tree
-            kept = re.search(
-                rf"{text(target)}\.(requires_grad_|retain_grad)|{text(target)}\.requires_grad = True", text(around)
-            )
+            name = text(target)
+            kept = re.search(rf"{name}\.(requires_grad_|retain_grad)|{name}\.requires_grad = True", text(around))
             if not kept:
-                yield spot(node, text=shown(node), name=text(target))
+                yield look_at(node, name=text(target))
 
 
 @suspects("update up the slope")
@@ -441,33 +398,26 @@ def _up(program: Program) -> Iterator[Spot]:
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
             target, value = text(node.target), node.value
             signed = any(isinstance(one, ast.USub | ast.Sub) for one in ast.walk(value))
-            if (
-                re.search(r"\.grad\b", text(value))
-                and not signed
-                and "grad" not in target
-                and isinstance(value, ast.BinOp)
-            ):
-                yield spot(node, text=shown(node))
-        elif isinstance(node, ast.Call) and called(node) == "add_" and isinstance(node.func, ast.Attribute):
+            slope = re.search(r"\.grad\b", text(value)) and isinstance(value, ast.BinOp)
+            if slope and not signed and "grad" not in target:
+                yield look_at(node)
+        elif isinstance(node, ast.Call) and callee(node) == "add_" and isinstance(node.func, ast.Attribute):
             given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
             held = re.match(r"(p|w|param|weight|\w+\.weight|\w+\.data|\w+\.bias)(\.data)?$", text(node.func.value))
             if held and re.search(r"\.grad\b", given) and "-" not in given:
-                yield spot(node, text=shown(node))
+                yield look_at(node)
 
 
-@suspects("gradients changed before the step")
-def _gradients(program: Program) -> Iterator[Spot]:
+@suspects_each("gradients changed before the step", ast.stmt)
+def _gradients(program: Program, node: ast.stmt) -> object:
     """Find factors on gradients, and clamps of them that change nothing."""
-    for node in program.nodes:
-        value = text(node.value) if isinstance(node, ast.Assign | ast.Expr) else ""
-        target = assigned(node) if re.search(r"\.grad(\.data)?$", assigned(node)) else ""
-        lost = isinstance(node, ast.Expr) and re.search(
-            r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value
-        )
-        scaled = isinstance(node, ast.AugAssign) and target
-        turned = target and re.search(r"^-|\* -1|-1 \*", value)
-        if isinstance(node, ast.stmt) and (lost or scaled or turned):
-            yield spot(node, text=shown(node))
+    value = text(node.value) if isinstance(node, ast.Assign | ast.Expr) else ""
+    target = assigned(node) if re.search(r"\.grad(\.data)?$", assigned(node)) else ""
+    changed = re.search(r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value)
+    lost = changed and isinstance(node, ast.Expr)
+    scaled = isinstance(node, ast.AugAssign) and target
+    turned = target and re.search(r"^-|\* -1|-1 \*", value)
+    return lost or scaled or turned
 
 
 _ZEROED = r"zero_grad|\.grad = None|grad(\.data)?\.(zero|fill)_|autograd\.grad|zeros_like\(.*grad"
@@ -478,9 +428,6 @@ def _manual(program: Program) -> Iterator[Spot]:
     """Find an update by hand in a script that zeroes no gradient."""
     if re.search(_ZEROED, source(program)) or not has_call(program.tree, "backward"):
         return
-    for node in program.nodes:
-        if isinstance(node, ast.AugAssign) and re.search(r"\.grad\b", text(node.value)) and program.loops(node):
-            yield spot(node, text=shown(node))
-
-
-SUSPECTS = suspects_of(globals())
+    for node in nodes(program, ast.AugAssign):
+        if re.search(r"\.grad\b", text(node.value)) and program.loops(node):
+            yield look_at(node)

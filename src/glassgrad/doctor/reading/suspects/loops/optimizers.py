@@ -12,19 +12,17 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.loops.training import (
-    called,
     given_number,
     given_to,
-    has_call,
-    is_within,
     optimizer_makers,
     optimizer_name,
     optimizers,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.spelling import source, text
+from glassgrad.doctor.reading.suspects.nodes import has_call, is_within, nodes
+from glassgrad.doctor.reading.suspects.spelling import callee, source, text
 from glassgrad.doctor.reading.values import WITH_WEIGHTS
 
 _RATES = {
@@ -49,30 +47,28 @@ _REPEATED = re.compile(r"fold|split|trial|seed|run|task|config|size|rate|lr|arch
 # --- the weights that an optimizer gets ---
 
 
-@suspects("model changed behind its optimizer")
-def _changed(program: Program) -> Iterator[Spot]:
+@suspects_each("model changed behind its optimizer", optimizer_makers)
+def _changed(program: Program, made: ast.Call) -> Iterator[Spot]:
     """Find `optimizer = Adam(model.parameters())` before `model.fc = ...`, `model = ...` or `replace(model)`."""
-    for made in optimizer_makers(program):
-        kept = program.parents.get(made)
-        name = text(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
-        roots = _roots(program, made) if name else set()
-        for node in program.nodes if roots else ():
-            behind = isinstance(node, ast.stmt) and node.lineno > made.lineno
-            if not isinstance(node, ast.stmt) or not behind or program.function(node) is not program.function(made):
-                continue
-            root = _changes(program, node, roots)
-            if root and _steps_on(program, node, name):
-                yield spot(node, made, text=shown(made), change=shown(node), name=root)
-                break
+    kept = program.parents.get(made)
+    name = text(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
+    roots = _roots(program, made) if name else set()
+    for node in nodes(program, ast.stmt) if roots else ():
+        behind = node.lineno > made.lineno
+        if not behind or program.function(node) is not program.function(made):
+            continue
+        root = _changes(program, node, roots)
+        if root and _steps_on(program, node, name):
+            yield spot(node, made, text=shown(made), change=shown(node), name=root)
+            break
 
 
 def _roots(program: Program, made: ast.Call) -> set[str]:
     """Return the models whose weights an optimizer gets, in the words of the script."""
     if optimizer_name(program, made):
         calls = [one for part in given_to(made) for one in ast.walk(part) if called_parameters(one)]
-        return {
-            text(one.func.value) for one in calls if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
-        }
+        functions = [one.func for one in calls if isinstance(one, ast.Call)]
+        return {text(one.value) for one in functions if isinstance(one, ast.Attribute)}
     return {text(one) for one in made.args[:1] if isinstance(one, ast.Name | ast.Attribute)}
 
 
@@ -93,13 +89,13 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
     if isinstance(node, ast.Assign):
         target = text(node.targets[0])
         if target in roots:
-            keeps = owner == target or (target in given and not _CHANGES.search(called(value)))
-            return "" if keeps or called(value) in _OWN else target
+            keeps = owner == target or (target in given and not _CHANGES.search(callee(value)))
+            return "" if keeps or callee(value) in _OWN else target
         full = program.names.full(value.func)
         layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
         layer = layer or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
-    makes = called(value) in {"add_module", "append", "setattr"} or _CHANGES.search(called(value))
+    makes = callee(value) in {"add_module", "append", "setattr"} or _CHANGES.search(callee(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
 
 
@@ -113,7 +109,7 @@ def _released(program: Program) -> Iterator[Spot]:
         opens = isinstance(node, ast.Assign) and re.fullmatch(r"[\w.]+\.requires_grad = True", text(node))
         opens = opens or (isinstance(node, ast.Expr) and re.search(r"requires_grad_\((True)?\)", text(node)))
         if isinstance(node, ast.Assign | ast.Expr) and opens and _later(program, node, made[0]):
-            yield spot(made[0], node, text=shown(made[0]), change=shown(node))
+            yield look_at(made[0], node, change=shown(node))
             return
 
 
@@ -146,12 +142,12 @@ def _part(program: Program) -> Iterator[Spot]:
     whole = {"module", "model", "net", "network"}
     part = isinstance(owner, ast.Attribute) and text(owner.value) != "self" and owner.attr not in whole
     if sliced or (part and called_parameters(given)):
-        yield spot(made[0], text=shown(made[0]))
+        yield look_at(made[0])
 
 
 def called_parameters(node: ast.AST) -> bool:
     """Tell whether an expression is `x.parameters()`."""
-    return isinstance(node, ast.Call) and called(node) in {"parameters", "named_parameters"}
+    return isinstance(node, ast.Call) and callee(node) in {"parameters", "named_parameters"}
 
 
 @suspects("groups that leave weights out")
@@ -159,10 +155,10 @@ def _left_out(program: Program) -> Iterator[Spot]:
     """Find the only use of a model's parameters in a selection by their names."""
     if source(program).count("parameters()") != 1 or "requires_grad" in source(program) or not optimizers(program):
         return
-    for node in program.nodes:
-        if isinstance(node, ast.comprehension) and "named_parameters" in text(node.iter):
+    for node in nodes(program, ast.comprehension):
+        if "named_parameters" in text(node.iter):
             tests = [one for one in node.ifs if re.search(r" in |startswith|endswith", text(one))]
-            yield from (spot(one, text=shown(one), made=shown(optimizers(program)[0])) for one in tests)
+            yield from (look_at(one, made=shown(optimizers(program)[0])) for one in tests)
 
 
 @suspects("two optimizers of the same weights")
@@ -175,7 +171,7 @@ def _both(program: Program) -> Iterator[Spot]:
         if given is None or not alone or not called_parameters(given):
             continue
         if key in seen and not program.loops(made) and _kept_beside(program, seen[key], made):
-            yield spot(made, seen[key], text=shown(made), first=shown(seen[key]))
+            yield look_at(made, seen[key], first=shown(seen[key]))
         seen[key] = made
 
 
@@ -186,116 +182,101 @@ def _kept_beside(program: Program, one: ast.Call, other: ast.Call) -> bool:
     return len(set(names)) == 2
 
 
-@suspects("optimizer made where it is called again")
-def _again(program: Program) -> Iterator[Spot]:
+@suspects_each("optimizer made where it is called again", optimizers)
+def _again(program: Program, made: ast.Call) -> Iterator[Spot]:
     """Find an optimizer made in a function that trains and that a loop over epochs calls."""
-    for made in optimizers(program):
-        function = program.function(made)
-        if function is None or program.owner(function) is not None or not has_call(function, "backward"):
-            continue
-        for use in program.calls_of(function.name):
-            loop = next(iter(program.loops(use)), None)
-            counted = text(loop.target) if isinstance(loop, ast.For) else ""
-            trains = re.search(r"epoch|train|step|batch", function.name)
-            if loop is not None and trains and not _REPEATED.search(counted):
-                yield spot(made, use, text=shown(made), loop=shown(use))
+    function = program.function(made)
+    if function is None or program.owner(function) is not None or not has_call(function, "backward"):
+        return
+    for use in program.calls_of(function.name):
+        loop = next(iter(program.loops(use)), None)
+        counted = text(loop.target) if isinstance(loop, ast.For) else ""
+        trains = re.search(r"epoch|train|step|batch", function.name)
+        if loop is not None and trains and not _REPEATED.search(counted):
+            yield look_at(made, use, loop=shown(use))
 
 
-@suspects("optimizer that never steps")
-def _never(program: Program) -> Iterator[Spot]:
+@suspects_each("optimizer that never steps", optimizers)
+def _never(program: Program, made: ast.Call) -> object:
     """Find an optimizer with a name, of which the script calls no step and which it passes to nothing."""
-    for made in optimizers(program):
-        kept = program.parents.get(made)
-        target = kept.targets[0] if isinstance(kept, ast.Assign) else None
-        if not isinstance(target, ast.Name | ast.Attribute) or not has_call(program.tree, "step"):
-            continue
-        name = text(target)
-        if isinstance(target, ast.Attribute) and f"{target.attr}.step(" in source(program):
-            continue
-        uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
-        ways = [program.parents.get(one) for one in uses if isinstance(one.ctx, ast.Load)]
-        only = all(isinstance(one, ast.Attribute) and one.attr in {"zero_grad", "param_groups"} for one in ways)
-        if only and not (isinstance(target, ast.Attribute) and len(program.classes) == 0):
-            yield spot(made, text=shown(made), name=name)
+    kept = program.parents.get(made)
+    target = kept.targets[0] if isinstance(kept, ast.Assign) else None
+    if not isinstance(target, ast.Name | ast.Attribute) or not has_call(program.tree, "step"):
+        return False
+    name = text(target)
+    if isinstance(target, ast.Attribute) and f"{target.attr}.step(" in source(program):
+        return False
+    uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
+    ways = [program.parents.get(one) for one in uses if isinstance(one.ctx, ast.Load)]
+    only = all(isinstance(one, ast.Attribute) and one.attr in {"zero_grad", "param_groups"} for one in ways)
+    return only and not (isinstance(target, ast.Attribute) and len(program.classes) == 0) and look_at(made, name=name)
 
 
 @suspects("rate of the first group only")
 def _first_group(program: Program) -> Iterator[Spot]:
     """Find `optimizer.param_groups[0]["lr"] = rate` for an optimizer with several groups."""
-    several = [
-        one for one in program.nodes if isinstance(one, ast.Dict) and any(constant(key) == "params" for key in one.keys)
-    ]
-    for node in program.nodes:
-        target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
-        if isinstance(node, ast.Assign) and len(several) > 1 and target.endswith(".param_groups[0]['lr']"):
-            yield spot(node, text=shown(node))
+    several = [one for one in nodes(program, ast.Dict) if any(constant(key) == "params" for key in one.keys)]
+    for node in nodes(program, ast.Assign):
+        target = text(node.targets[0])
+        if len(several) > 1 and target.endswith(".param_groups[0]['lr']"):
+            yield look_at(node)
 
 
-@suspects("written into a copy of the state")
-def _into_copy(program: Program) -> Iterator[Spot]:
+@suspects_each("written into a copy of the state", ast.Assign | ast.AugAssign)
+def _into_copy(program: Program, node: ast.Assign | ast.AugAssign) -> object:
     """Find `optimizer.state_dict()["param_groups"][0]["lr"] = rate`, and `model.state_dict()[name] = value`."""
-    for node in program.nodes:
-        bound = None
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if not isinstance(node, ast.Assign | ast.AugAssign) or not isinstance(target, ast.Subscript):
-            continue
-        if isinstance(target.value, ast.Name):
-            bound = program.bound(target.value)
-        loop = bound.statement if bound is not None and isinstance(bound.statement, ast.For) else None
-        groups = loop is not None and ".state_dict()['param_groups']" in text(loop.iter)
-        if groups or re.search(r"\.state_dict\(\)\[", text(target)):
-            yield spot(node, text=shown(node))
+    bound = None
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    if not isinstance(target, ast.Subscript):
+        return False
+    if isinstance(target.value, ast.Name):
+        bound = program.bound(target.value)
+    loop = bound.statement if bound is not None and isinstance(bound.statement, ast.For) else None
+    groups = loop is not None and ".state_dict()['param_groups']" in text(loop.iter)
+    return groups or re.search(r"\.state_dict\(\)\[", text(target))
 
 
 # --- the numbers of an optimizer ---
 
 
-@suspects("rate of an optimizer")
-def _rate(program: Program) -> Iterator[Spot]:
-    for made in optimizers(program):
-        low, high = _RATES.get(optimizer_name(program, made), (0.0, math.inf))
-        rate = given_number(program, made, "lr", 1)
-        if rate is not None and rate > 0 and not low <= rate < high:
-            yield spot(made, text=shown(made), rate=f"{rate:g}", how="low" if rate < low else "high")
+@suspects_each("rate of an optimizer", optimizers)
+def _rate(program: Program, made: ast.Call) -> object:
+    low, high = _RATES.get(optimizer_name(program, made), (0.0, math.inf))
+    rate = given_number(program, made, "lr", 1)
+    if rate is None or rate <= 0 or low <= rate < high:
+        return False
+    return look_at(made, rate=f"{rate:g}", how="low" if rate < low else "high")
 
 
-@suspects("weight decay out of the usual")
-def _decay(program: Program) -> Iterator[Spot]:
-    for made in optimizers(program):
-        name = optimizer_name(program, made)
-        decay = given_number(program, made, "weight_decay")
-        if decay is not None and decay >= (0.3 if name == "AdamW" else 0.03):
-            yield spot(made, text=shown(made), decay=f"{decay:g}")
+@suspects_each("weight decay out of the usual", optimizers)
+def _decay(program: Program, made: ast.Call) -> object:
+    name = optimizer_name(program, made)
+    decay = given_number(program, made, "weight_decay")
+    return decay is not None and decay >= (0.3 if name == "AdamW" else 0.03) and look_at(made, decay=f"{decay:g}")
 
 
-@suspects("moments out of the usual")
-def _moments(program: Program) -> Iterator[Spot]:
+@suspects_each("moments out of the usual", optimizers)
+def _moments(program: Program, made: ast.Call) -> object:
     """Find a momentum above 0.98 or below 0.2, and betas that are exchanged or too small."""
-    for made in optimizers(program):
-        share = given_number(program, made, "momentum")
-        odd = share is not None and (share > 0.98 or 0 < share <= 0.2 or share < 0)
-        given = argument(made, "betas")
-        end = flow(program).end(given) if given is not None else None
-        both = [setting(program, one) for one in end.node.elts] if end and isinstance(end.node, ast.Tuple) else []
-        if len(both) == 2 and both[0] is not None and both[1] is not None:
-            odd = odd or both[0] > 0.97 or both[1] < 0.8 or both[0] > both[1]
-        if odd:
-            yield spot(made, text=shown(made))
+    share = given_number(program, made, "momentum")
+    odd = share is not None and (share > 0.98 or 0 < share <= 0.2 or share < 0)
+    given = argument(made, "betas")
+    end = flow(program).end(given) if given is not None else None
+    both = [setting(program, one) for one in end.node.elts] if end and isinstance(end.node, ast.Tuple) else []
+    if len(both) == 2 and both[0] is not None and both[1] is not None:
+        odd = odd or both[0] > 0.97 or both[1] < 0.8 or both[0] > both[1]
+    return odd
 
 
-@suspects("epsilon of an optimizer")
-def _epsilon(program: Program) -> Iterator[Spot]:
-    for made in optimizers(program):
-        eps = given_number(program, made, "eps")
-        if eps is not None and (eps >= 0.01 or 0 < eps < 1e-12):
-            yield spot(made, text=shown(made), eps=f"{eps:g}")
+@suspects_each("epsilon of an optimizer", optimizers)
+def _epsilon(program: Program, made: ast.Call) -> object:
+    eps = given_number(program, made, "eps")
+    return eps is not None and (eps >= 0.01 or 0 < eps < 1e-12) and look_at(made, eps=f"{eps:g}")
 
 
-@suspects("steps uphill")
-def _uphill(program: Program) -> Iterator[Spot]:
-    for made in optimizers(program):
-        if constant(argument(made, "maximize")) is True:
-            yield spot(made, text=shown(made))
+@suspects_each("steps uphill", optimizers)
+def _uphill(program: Program, made: ast.Call) -> object:
+    return constant(argument(made, "maximize")) is True
 
 
 @suspects("arguments by position")
@@ -310,20 +291,18 @@ def _positions(program: Program) -> Iterator[Spot]:
         value = setting(program, given[place])
         usual = value == 0 or (wrong == "eps" and value is not None and value < 1e-6) or (wrong == "alpha" and value)
         if not usual and not re.search(wrong[:4], text(given[place])):
-            yield spot(made, text=shown(made), given=shown(given[place]), name=wrong)
+            yield look_at(made, given=shown(given[place]), name=wrong)
     for name, made in schedules(program):
         step = given_number(program, made, "step_size", 1) if name == "StepLR" else None
         if step is not None and step < 1:
-            yield spot(made, text=shown(made), given=f"{step:g}", name="step_size")
+            yield look_at(made, given=f"{step:g}", name="step_size")
 
 
-@suspects("key that no optimizer reads")
-def _keys(program: Program) -> Iterator[Spot]:
+@suspects_each("key that no optimizer reads", ast.Dict)
+def _keys(program: Program, node: ast.Dict) -> object:
     """Find `{"params": ..., "learning_rate": ...}`."""
-    for node in program.nodes:
-        keys = [constant(one) for one in node.keys] if isinstance(node, ast.Dict) else []
-        if isinstance(node, ast.Dict) and "params" in keys and (dead := _DEAD_KEYS & {str(one) for one in keys}):
-            yield spot(node, text=shown(node), key=min(dead))
+    keys = [constant(one) for one in node.keys]
+    return "params" in keys and (dead := _DEAD_KEYS & {str(one) for one in keys}) and look_at(node, key=min(dead))
 
 
 @suspects("half-precision weights")
@@ -334,9 +313,9 @@ def _half(program: Program) -> Iterator[Spot]:
     if not made or "GradScaler" in words or "bfloat16" in words:
         return
     for call in program.calls:
-        moved = called(call) == "to" and any(_is_half(program, one) for one in given_to(call))
+        moved = callee(call) == "to" and any(_is_half(program, one) for one in given_to(call))
         owner = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if (called(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
+        if (callee(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
             eps = given_number(program, made[0], "eps", 3)
             adam = "Adam" in optimizer_name(program, made[0])
             if not adam or not is_given(made[0], "eps", 3) or (eps is not None and eps < 1e-6):
@@ -360,7 +339,7 @@ def _unread(program: Program) -> Iterator[Spot]:
         loop = program.loops(node)[-1]
         inside = any(is_within(program, one, loop) for one in optimizers(program))
         if not inside and has_call(loop, "step") and text(target).isidentifier():
-            yield spot(node, text=shown(node), name=text(target))
+            yield look_at(node, name=text(target))
 
 
 @suspects("rate that loaded state replaces")
@@ -375,9 +354,6 @@ def _old_rate(program: Program) -> Iterator[Spot]:
         name = text(load.func.value) if isinstance(load.func, ast.Attribute) else ""
         before = [one for one in made.get(name, ()) if one.lineno < load.lineno]
         others = {text(argument(one, "lr", 1)) for calls in made.values() for one in calls}
-        later = [one for one in program.nodes if isinstance(one, ast.Assign) and "['lr']" in text(one.targets[0])]
+        later = [one for one in nodes(program, ast.Assign) if "['lr']" in text(one.targets[0])]
         if before and len(others) > 1 and not any(one.lineno > load.lineno for one in later):
-            yield spot(load, before[-1], text=shown(load), rate=text(argument(before[-1], "lr", 1)))
-
-
-SUSPECTS = suspects_of(globals())
+            yield look_at(load, before[-1], rate=text(argument(before[-1], "lr", 1)))

@@ -11,9 +11,8 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Iteration, iterations, rounds, trainings
 from glassgrad.doctor.reading.program import LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.loops.training import (
-    called,
     conditions,
     given_number,
     given_to,
@@ -21,19 +20,19 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     schedule_of,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 
 _RATE = r"^(((base|init|initial|max|min|peak|start|end|final|top)_?)?(lr|learning_rate|rate)|lr_?(0|init|max|min))$"
 
 
-@suspects("schedule in the loop over batches")
-def _in_batches(program: Program) -> Iterator[Spot]:
-    for outer in rounds(program):
-        trained = [one.loops for one in outer.of("backward")]
-        for event in outer.of("schedule"):
-            made = schedule_of(program, event)
-            if event.loops and event.loops in trained and made is not None and _of_epochs(program, made.node):
-                yield spot(event.node, made.node, text=shown(event.node), made=shown(made.node))
+@suspects_each("schedule in the loop over batches", rounds)
+def _in_batches(program: Program, outer: Iteration) -> Iterator[Spot]:
+    trained = [one.loops for one in outer.of("backward")]
+    for event in outer.of("schedule"):
+        made = schedule_of(program, event)
+        if event.loops and event.loops in trained and made is not None and _of_epochs(program, made.node):
+            yield look_at(event.node, made.node, made=shown(made.node))
 
 
 def _of_epochs(program: Program, call: ast.expr) -> bool:
@@ -59,10 +58,8 @@ def _in_epochs(program: Program) -> Iterator[Spot]:
         for event in outer.own("schedule"):
             made = schedule_of(program, event)
             name = schedule_name(program, made.node) if made is not None else ""
-            if made is None or not inner or not name:
-                continue
-            if _of_batches(name, made.node):
-                yield spot(event.node, made.node, text=shown(event.node), made=shown(made.node))
+            if made is not None and inner and name and _of_batches(name, made.node):
+                yield look_at(event.node, made.node, made=shown(made.node))
     yield from _by_lightning(program)
 
 
@@ -81,55 +78,51 @@ def _of_batches(name: str, made: ast.expr) -> bool:
     return name in {"OneCycleLR", "CyclicLR"} or counts is not None
 
 
-@suspects("factor of a schedule")
-def _factor(program: Program) -> Iterator[Spot]:
+@suspects_rows("factor of a schedule", schedules)
+def _factor(program: Program, name: str, made: ast.Call) -> object:
     """Find factors that raise the rate or end the training at once."""
-    for name, made in schedules(program):
-        key, place = {
-            "StepLR": ("gamma", 2),
-            "MultiStepLR": ("gamma", 2),
-            "ExponentialLR": ("gamma", 1),
-            "ReduceLROnPlateau": ("factor", 2),
-        }.get(name, ("", -1))
-        factor = given_number(program, made, key, place) if key else None
-        least = 0.65 if name == "ExponentialLR" else 0.02
-        each = name == "StepLR" and given_number(program, made, "step_size", 1) == 1 and (factor or 0.1) <= 0.5
-        if each or (factor is not None and (factor >= 1 or factor <= least)):
-            yield spot(made, text=shown(made))
+    key, place = {
+        "StepLR": ("gamma", 2),
+        "MultiStepLR": ("gamma", 2),
+        "ExponentialLR": ("gamma", 1),
+        "ReduceLROnPlateau": ("factor", 2),
+    }.get(name, ("", -1))
+    factor = given_number(program, made, key, place) if key else None
+    least = 0.65 if name == "ExponentialLR" else 0.02
+    each = name == "StepLR" and given_number(program, made, "step_size", 1) == 1 and (factor or 0.1) <= 0.5
+    return (each or (factor is not None and (factor >= 1 or factor <= least))) and look_at(made)
 
 
-@suspects("length of a cosine")
-def _cosine(program: Program) -> Iterator[Spot]:
+@suspects_each("length of a cosine", rounds)
+def _cosine(program: Program, outer: Iteration) -> Iterator[Spot]:
     """Find a T_max below the number of epochs: the rate rises again."""
-    for outer in rounds(program):
-        epochs = _epochs(program, outer)
-        for event in outer.own("schedule"):
-            made = schedule_of(program, event)
-            call = made.node if made is not None else None
-            if not isinstance(call, ast.Call) or schedule_name(program, call) != "CosineAnnealingLR":
-                continue
-            length = given_number(program, call, "T_max", 1)
-            if length is not None and epochs is not None and not 0.9 * epochs <= length <= 1.2 * epochs:
-                yield spot(call, event.node, text=shown(call), length=f"{length:g}", epochs=f"{epochs:g}")
+    epochs = _epochs(program, outer)
+    for event in outer.own("schedule"):
+        made = schedule_of(program, event)
+        call = made.node if made is not None else None
+        if not isinstance(call, ast.Call) or schedule_name(program, call) != "CosineAnnealingLR":
+            continue
+        length = given_number(program, call, "T_max", 1)
+        if length is not None and epochs is not None and not 0.9 * epochs <= length <= 1.2 * epochs:
+            yield look_at(call, event.node, length=f"{length:g}", epochs=f"{epochs:g}")
 
 
 def _epochs(program: Program, outer: Iteration) -> float | None:
     source_ = outer.node.iter if isinstance(outer.node, ast.For) else None
-    if isinstance(source_, ast.Call) and called(source_) in {"range", "trange"} and len(source_.args) == 1:
+    if isinstance(source_, ast.Call) and callee(source_) in {"range", "trange"} and len(source_.args) == 1:
         return setting(program, source_.args[0])
     return None
 
 
-@suspects("multiplier that is a rate")
-def _multiplier(program: Program) -> Iterator[Spot]:
+@suspects_rows("multiplier that is a rate", schedules)
+def _multiplier(program: Program, name: str, made: ast.Call) -> Iterator[Spot]:
     """Find a function for LambdaLR that returns a rate instead of a factor."""
-    for name, made in schedules(program):
-        given = argument(made, "lr_lambda", 1) if name == "LambdaLR" else None
-        for one in flow(program).ends(given) if given is not None else ():
-            function = _function(program, one)
-            for result in _results(function) if function is not None else ():
-                if _is_rate(result):
-                    yield spot(result, made, text=shown(result), made=shown(made))
+    given = argument(made, "lr_lambda", 1) if name == "LambdaLR" else None
+    for one in flow(program).ends(given) if given is not None else ():
+        function = _function(program, one)
+        for result in _results(function) if function is not None else ():
+            if _is_rate(result):
+                yield look_at(result, made, made=shown(made))
 
 
 def _function(program: Program, value: Value) -> ast.AST | None:
@@ -143,12 +136,12 @@ def _function(program: Program, value: Value) -> ast.AST | None:
 def _results(function: ast.AST) -> list[ast.expr]:
     if isinstance(function, ast.Lambda):
         return [function.body]
-    return [one.value for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
+    return [one.value for one in nodes_in(function, ast.Return) if one.value is not None]
 
 
 def _is_rate(node: ast.expr) -> bool:
     if any(isinstance(one, ast.Div | ast.FloorDiv) for one in ast.walk(node)) and "lr" in text(node).lower():
-        last_part = [one for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div)]
+        last_part = [one for one in ast.walk(node) if is_binary(one, ast.Div)]
         if any(re.search(r"lr|rate", text(one.right), re.IGNORECASE) for one in last_part):
             return False
     names = {one for one in names_in(node) if re.fullmatch(_RATE, one, re.IGNORECASE)}
@@ -156,33 +149,28 @@ def _is_rate(node: ast.expr) -> bool:
     return bool(names) or "['lr']" in text(node) or (value is not None and 0 < value < 0.02)
 
 
-@suspects("warm-up by a whole number")
-def _warm(program: Program) -> Iterator[Spot]:
+@suspects_each("warm-up by a whole number", operations(ast.Div | ast.FloorDiv))
+def _warm(program: Program, node: ast.BinOp) -> object:
     """Find `step // warmup`, and `warmup / step` outside of a root."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.FloorDiv):
-            continue
-        left, right = text(node.left), text(node.right)
-        if "warm" not in f"{left} {right}".lower():
-            continue
-        whole = isinstance(node.op, ast.FloorDiv) and re.search(r"warm", right, re.IGNORECASE)
-        turned = isinstance(node.op, ast.Div) and re.fullmatch(r"([\w.]+ \* )?[\w.]*warm[\w.]*", left, re.IGNORECASE)
-        counts = re.search(r"step|epoch|iter|\bi\b|\bt\b", left if whole else right)
-        rooted = any("sqrt" in text(one) or "** 0.5" in text(one) for one in list(program.outward(node))[:3])
-        if counts and (whole or (turned and not rooted)) and not re.search(r"len\(|total|max|num", right):
-            yield spot(node, program.statement(node), text=shown(node))
+    left, right = text(node.left), text(node.right)
+    if "warm" not in f"{left} {right}".lower():
+        return False
+    whole = isinstance(node.op, ast.FloorDiv) and re.search(r"warm", right, re.IGNORECASE)
+    turned = isinstance(node.op, ast.Div) and re.fullmatch(r"([\w.]+ \* )?[\w.]*warm[\w.]*", left, re.IGNORECASE)
+    counts = re.search(r"step|epoch|iter|\bi\b|\bt\b", left if whole else right)
+    rooted = any("sqrt" in text(one) or "** 0.5" in text(one) for one in list(program.outward(node))[:3])
+    odd = counts and (whole or (turned and not rooted)) and not re.search(r"len\(|total|max|num", right)
+    return odd and look_at(node, program.statement(node))
 
 
-@suspects("power before a division")
-def _power(program: Program) -> Iterator[Spot]:
+@suspects_each("power before a division", ast.expr)
+def _power(program: Program, node: ast.expr) -> object:
     """Find `gamma ** epoch // 30`, which Python reads as `(gamma ** epoch) // 30`."""
-    for node in program.nodes:
-        left = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) else None
-        while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
-            left = left.right
-        exponent = text(left.right) if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Pow) else ""
-        if isinstance(node, ast.expr) and re.search(r"epoch|step|iter|\bi\b|\bt\b", exponent):
-            yield spot(node, program.statement(node), text=shown(node))
+    left = node.left if is_binary(node, ast.FloorDiv) else None
+    while is_binary(left, ast.Mult):
+        left = left.right
+    exponent = text(left.right) if is_binary(left, ast.Pow) else ""
+    return re.search(r"epoch|step|iter|\bi\b|\bt\b", exponent) and look_at(node, program.statement(node))
 
 
 @suspects("decay upon decay")
@@ -195,58 +183,52 @@ def _compound(program: Program) -> Iterator[Spot]:
             target, value = text(node.targets[0]), node.value
         else:
             continue
-        powers = [one for one in ast.walk(value) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Pow)]
+        powers = [one for one in ast.walk(value) if is_binary(one, ast.Pow)]
         grows = [one for one in powers if re.search(r"epoch|step|iter", text(one.right))]
         used = isinstance(node, ast.AugAssign) or re.search(rf"(?<![\w'.])({re.escape(target)})(?!\w)", text(value))
         if grows and used and re.search(r"lr|rate|eps|beta|temp", target, re.IGNORECASE):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
-@suspects("rate multiplied at each batch")
-def _each_batch(program: Program) -> Iterator[Spot]:
+@suspects_each("rate multiplied at each batch", trainings)
+def _each_batch(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `group["lr"] *= 0.1` in the loop over batches."""
-    for one in trainings(program):
-        outer = any(isinstance(node, LOOPS) for node in program.outward(one.node))
-        for node in ast.walk(one.node) if isinstance(one.node, LOOPS) and outer else ():
-            less = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult | ast.Div)
-            if less and isinstance(node, ast.AugAssign) and text(node.target).endswith(("['lr']", ".lr")):
-                counted = any("%" in text(test) for test in conditions(program, node, one.node))
-                if not counted or any("epoch" in text(test) for test in conditions(program, node, one.node)):
-                    yield spot(node, text=shown(node))
+    outer = any(isinstance(node, LOOPS) for node in program.outward(one.node))
+    for node in nodes_in(one.node, ast.AugAssign) if isinstance(one.node, LOOPS) and outer else ():
+        less = isinstance(node.op, ast.Mult | ast.Div)
+        if less and text(node.target).endswith(("['lr']", ".lr")):
+            counted = any("%" in text(test) for test in conditions(program, node, one.node))
+            if not counted or any("epoch" in text(test) for test in conditions(program, node, one.node)):
+                yield look_at(node)
 
 
-@suspects("argument of a schedule's step")
-def _metric(program: Program) -> Iterator[Spot]:
+@suspects_each("argument of a schedule's step", iterations)
+def _metric(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find a metric given to a schedule that counts, an epoch given to a plateau, and the loss of one batch."""
-    for one in iterations(program):
-        for event in one.own("schedule"):
-            made = schedule_of(program, event)
-            name = schedule_name(program, made.node) if made is not None else ""
-            call = event.node
-            if not name or not isinstance(call, ast.Call) or len(given_to(call)) != 1:
-                continue
-            given = text(given_to(call)[0])
-            metric = re.search(r"loss|acc|metric|score|err", given, re.IGNORECASE)
-            count = re.fullmatch(r"epoch|step|i|it|iteration|global_step|self\.epoch|epoch \+ 1", given)
-            plateau = name == "ReduceLROnPlateau"
-            if (metric and not plateau) or (count and plateau):
-                yield spot(call, made.node if made is not None else call, text=shown(call), name=name)
+    for event in one.own("schedule"):
+        made = schedule_of(program, event)
+        name = schedule_name(program, made.node) if made is not None else ""
+        call = event.node
+        if not name or not isinstance(call, ast.Call) or len(given_to(call)) != 1:
+            continue
+        given = text(given_to(call)[0])
+        metric = re.search(r"loss|acc|metric|score|err", given, re.IGNORECASE)
+        count = re.fullmatch(r"epoch|step|i|it|iteration|global_step|self\.epoch|epoch \+ 1", given)
+        plateau = name == "ReduceLROnPlateau"
+        if (metric and not plateau) or (count and plateau):
+            yield look_at(call, made.node if made is not None else call, name=name)
 
 
-@suspects("schedule that counts examples")
-def _examples(program: Program) -> Iterator[Spot]:
+@suspects_rows("schedule that counts examples", schedules)
+def _examples(program: Program, _: str, made: ast.Call) -> Iterator[Spot]:
     """Find `steps_per_epoch=len(dataset)`, a number of examples instead of batches."""
-    for _, made in schedules(program):
-        for given in given_to(made)[1:]:
-            for one in (given, *(end.node for end in flow(program).ends(given))):
-                found = re.search(
-                    r"len\((self\.)?(\w*(data|set|ds)|x\w*|inputs?|\w*examples|\w+\.dataset)\)",
-                    text(one),
-                    re.IGNORECASE,
-                )
-                if found and "//" not in text(one) and "/ " not in text(one) and "loader" not in found[0]:
-                    yield spot(made, given, text=shown(made), length=found[0])
-                    break
+    for given in given_to(made)[1:]:
+        for one in (given, *(end.node for end in flow(program).ends(given))):
+            examples = r"len\((self\.)?(\w*(data|set|ds)|x\w*|inputs?|\w*examples|\w+\.dataset)\)"
+            found = re.search(examples, text(one), re.IGNORECASE)
+            if found and "//" not in text(one) and "/ " not in text(one) and "loader" not in found[0]:
+                yield look_at(made, given, length=found[0])
+                break
 
 
 @suspects("two schedules of one optimizer")
@@ -262,17 +244,13 @@ def _twice(program: Program) -> Iterator[Spot]:
         if not alone or not isinstance(kept, ast.Assign):
             continue
         if seen.setdefault(key, text(kept.targets[0])) != text(kept.targets[0]):
-            yield spot(made, text=shown(made), optimizer=key[0])
+            yield look_at(made, optimizer=key[0])
 
 
-@suspects("cosine without pi")
-def _angle(program: Program) -> Iterator[Spot]:
+@suspects_each("cosine without pi", ast.Call)
+def _angle(program: Program, call: ast.Call) -> object:
     """Find `cos(epoch / epochs)` for a rate, which never leaves the neighbourhood of 1."""
-    for call in program.calls:
-        given = text(call.args[0]) if called(call) == "cos" and len(call.args) == 1 else ""
-        share = re.search(r"(epoch|step|iter|\bt|\bi)\w* / |progress", given)
-        if share and not re.search(r"pi\b|PI\b|3\.14|div_term|freq|theta|\bbeta\b", given):
-            yield spot(call, program.statement(call), text=shown(call))
-
-
-SUSPECTS = suspects_of(globals())
+    given = text(call.args[0]) if callee(call) == "cos" and len(call.args) == 1 else ""
+    share = re.search(r"(epoch|step|iter|\bt|\bi)\w* / |progress", given)
+    odd = share and not re.search(r"pi\b|PI\b|3\.14|div_term|freq|theta|\bbeta\b", given)
+    return odd and look_at(call, program.statement(call))

@@ -9,20 +9,12 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.loops.training import (
-    assigned,
-    called,
-    conditions,
-    given_to,
-    has_call,
-    is_within,
-    optimizers,
-    schedules,
-)
-from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, given_to, optimizers, schedules
+from glassgrad.doctor.reading.suspects.nodes import calls_of, has_call, is_within, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 from glassgrad.doctor.reading.values import drops, layer
 
 _HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}
@@ -50,7 +42,7 @@ def _resting(program: Program) -> Iterator[Spot]:
         modes = re.search(r"\.train\(\w*(mode|training|is_train)", source(program))
         for event in rests if not wakes and not modes else ():
             if not _HELPERS.search(event.receiver.rpartition(".")[2]):
-                yield spot(event.node, *event.chain, text=shown(event.node))
+                yield look_at(event.node, *event.chain)
                 yield from (spot(it, text=shown(event.node)) for it in event.chain if is_within(program, it, one.node))
                 break
     yield from _put_to_rest(program)
@@ -65,7 +57,7 @@ def _put_to_rest(program: Program) -> Iterator[Spot]:
         known = name and not _HELPERS.search(name)
         loops = [one.node for one in trainings(program) if one.whole and known and f"{name}(" in text(one.node)]
         if any(one.lineno > call.lineno and program.function(one) is program.function(call) for one in loops):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 _OFF = re.compile(r"dropout\w*(: float)? ?= ?0(\.0*)?(?![\d.])|Dropout\w*\(0(\.0*)?\)")
@@ -85,12 +77,12 @@ def _awake(program: Program) -> Iterator[Spot]:
     for block in program.nodes:
         marks = block.items if isinstance(block, ast.With) else []
         if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
-            calls = [one for one in ast.walk(block) if isinstance(one, ast.Call) and _is_model(program, one)]
-            yield from (spot(one, block, text=shown(one)) for one in calls[:1])
+            calls = [one for one in nodes_in(block, ast.Call) if _is_model(program, one)]
+            yield from (look_at(one, block) for one in calls[:1])
         elif isinstance(block, FUNCTIONS) and re.match(r"_?(eval|valid|test|accuracy|score|predict)", block.name):
-            calls = [one for one in ast.walk(block) if isinstance(one, ast.Call) and _is_model(program, one)]
+            calls = [one for one in nodes_in(block, ast.Call) if _is_model(program, one)]
             if "no_grad" not in text(block) and not has_call(block, "backward"):
-                yield from (spot(one, block, text=shown(one)) for one in calls[:1])
+                yield from (look_at(one, block) for one in calls[:1])
 
 
 def _is_model(program: Program, call: ast.Call) -> bool:
@@ -101,31 +93,28 @@ def _is_model(program: Program, call: ast.Call) -> bool:
 @suspects("mode set as an attribute")
 def _attribute(program: Program) -> Iterator[Spot]:
     """Find `model.training = False`, which its layers do not follow."""
-    for node in program.nodes:
+    for node in nodes(program, ast.stmt):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Attribute) and target.attr == "training" and isinstance(node, ast.stmt):
+        if isinstance(target, ast.Attribute) and target.attr == "training":
             owner = program.owner(node)
             own = text(target.value) == "self" and owner is not None and owner.is_module
             if own or text(target.value) not in {"self", "ctx"}:
-                yield spot(node, text=shown(node), owner=text(target.value))
+                yield look_at(node, owner=text(target.value))
 
 
-@suspects("mode against the name of its function")
-def _against(program: Program) -> Iterator[Spot]:
+@suspects_each("mode against the name of its function", Function)
+def _against(program: Program, function: Function) -> Iterator[Spot]:
     """Find `train()` in a function that evaluates, and `eval()` in one that trains."""
-    for function in program.nodes:
-        if not isinstance(function, FUNCTIONS):
-            continue
-        judges = re.match(r"_?(eval|valid|test|predict|infer|score)", function.name)
-        trains = re.match(r"_?(train|fit)", function.name) and ".train()" not in source(program)
-        learns = has_call(function, "backward")
-        calls = [one for one in ast.walk(function) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
-        wakes = [one for one in calls if called(one) == "train" and not given_to(one)]
-        rests = [one for one in calls if called(one) == "eval"]
-        if judges and wakes and not rests and not learns:
-            yield spot(wakes[0], function, text=shown(wakes[0]), name=function.name)
-        elif trains and learns and _alone(rests):
-            yield spot(rests[0], function, text=shown(rests[0]), name=function.name)
+    judges = re.match(r"_?(eval|valid|test|predict|infer|score)", function.name)
+    trains = re.match(r"_?(train|fit)", function.name) and ".train()" not in source(program)
+    learns = has_call(function, "backward")
+    calls = [one for one in nodes_in(function, ast.Call) if isinstance(one.func, ast.Attribute)]
+    wakes = [one for one in calls if callee(one) == "train" and not given_to(one)]
+    rests = [one for one in calls if callee(one) == "eval"]
+    if judges and wakes and not rests and not learns:
+        yield look_at(wakes[0], function, name=function.name)
+    elif trains and learns and _alone(rests):
+        yield look_at(rests[0], function, name=function.name)
 
 
 def _alone(rests: list[ast.Call]) -> bool:
@@ -133,37 +122,35 @@ def _alone(rests: list[ast.Call]) -> bool:
     return bool(rests) and all(re.fullmatch(r"(self\.)?(model|net|network)\.eval", text(one.func)) for one in rests)
 
 
-@suspects("mode that does not reach the layers")
-def _overridden(program: Program) -> Iterator[Spot]:
+@suspects_each("mode that does not reach the layers", Program.modules)
+def _overridden(program: Program, owner: Class) -> Iterator[Spot]:
     """Find a module whose own `train` or `eval` does not call that of `nn.Module`."""
-    for owner in program.modules():
-        for name in ("train", "eval"):
-            method = owner.methods.get(name)
-            if method is None or has_call(method, "super", "backward", "modules", "children"):
-                continue
-            passes_on = re.search(r"Module\.(train|eval)\(|\.(train|eval)\(", text(method))
-            if not passes_on and "train" not in (name if len(method.args.args) > 2 else ""):
-                yield spot(method, text=f"{owner.node.name}.{name}()")
+    for name in ("train", "eval"):
+        method = owner.methods.get(name)
+        if method is None or has_call(method, "super", "backward", "modules", "children"):
+            continue
+        passes_on = re.search(r"Module\.(train|eval)\(|\.(train|eval)\(", text(method))
+        if not passes_on and "train" not in (name if len(method.args.args) > 2 else ""):
+            yield spot(method, text=f"{owner.node.name}.{name}()")
 
 
 # --- frozen parts ---
 
 
-@suspects("new head frozen with the rest")
-def _frozen_head(program: Program) -> Iterator[Spot]:
+@suspects_each("new head frozen with the rest", ast.For)
+def _frozen_head(program: Program, node: ast.For) -> Iterator[Spot]:
     """Find `model.fc = nn.Linear(...)` before a loop that freezes all of the model."""
-    for node in program.nodes:
-        if not isinstance(node, ast.For) or len(node.body) != 1:
-            continue
-        freezes = re.search(r"\.requires_grad( = |_\()False", text(node.body[0]))
-        root = text(node.iter).removesuffix(".parameters()")
-        if not freezes or not root.isidentifier() or any(one.lineno > node.lineno for one in _released(program)):
-            continue
-        for other in program.nodes:
-            made = other.value if isinstance(other, ast.Assign) and other.lineno < node.lineno else None
-            fresh = isinstance(made, ast.Call) and called(made)[:1].isupper() and assigned(other).startswith(f"{root}.")
-            if made is not None and fresh and program.function(other) is program.function(node):
-                yield spot(node, made, text=shown(node.iter), head=shown(program.statement(made)))
+    if len(node.body) != 1:
+        return
+    freezes = re.search(r"\.requires_grad( = |_\()False", text(node.body[0]))
+    root = text(node.iter).removesuffix(".parameters()")
+    if not freezes or not root.isidentifier() or any(one.lineno > node.lineno for one in _released(program)):
+        return
+    for other in program.nodes:
+        made = other.value if isinstance(other, ast.Assign) and other.lineno < node.lineno else None
+        fresh = isinstance(made, ast.Call) and callee(made)[:1].isupper() and assigned(other).startswith(f"{root}.")
+        if made is not None and fresh and program.function(other) is program.function(node):
+            yield spot(node, made, text=shown(node.iter), head=shown(program.statement(made)))
 
 
 def _released(program: Program) -> list[ast.stmt]:
@@ -184,14 +171,14 @@ def _by_name(program: Program) -> Iterator[Spot]:
         for test in [node.value] if chosen else list(conditions(program, node))[:1]:
             how = _misled(test, known, foreign, freezes="False" in text(node))
             if how:
-                yield spot(test, text=shown(test), how=how)
+                yield look_at(test, how=how)
 
 
 def _misled(test: ast.expr, known: str, foreign: bool, freezes: bool) -> str:
     """Return what is odd about the names in a condition; empty if nothing is."""
     if not re.search(r" in |(starts|ends)with", text(test)):
         return ""
-    words = [one.value for one in ast.walk(test) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    words = [one.value for one in nodes_in(test, ast.Constant) if isinstance(one.value, str)]
     for word in words:
         parts = [part for part in word.split(".") if part and not part.isdigit() and part not in _KINDS]
         if not foreign and any(known.count(part) <= 1 for part in parts):
@@ -202,28 +189,25 @@ def _misled(test: ast.expr, known: str, foreign: bool, freezes: bool) -> str:
     return ""
 
 
-@suspects("vectors that stay frozen")
-def _pretrained(program: Program) -> Iterator[Spot]:
-    for call in program.calls_of(".from_pretrained"):
-        of = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if of.rpartition(".")[2] in {"Embedding", "EmbeddingBag"} and not is_given(call, "freeze", 1):
-            yield spot(call, text=shown(call))
+@suspects_each("vectors that stay frozen", calls_of(".from_pretrained"))
+def _pretrained(program: Program, call: ast.Call) -> object:
+    of = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    return of.rpartition(".")[2] in {"Embedding", "EmbeddingBag"} and not is_given(call, "freeze", 1)
 
 
-@suspects("attribute that no forward pass reads")
-def _new_attribute(program: Program) -> Iterator[Spot]:
+@suspects_each("attribute that no forward pass reads", ast.Assign)
+def _new_attribute(program: Program, node: ast.Assign) -> Iterator[Spot]:
     """Find `resnet.classifier = nn.Linear(...)`, and `model.fc.out_features = 10`."""
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or text(target.value) == "self":
-            continue
-        if target.attr in {"out_features", "in_features", "out_channels", "num_classes", "p", "kernel_size"}:
-            if isinstance(target.value, ast.Attribute | ast.Subscript) and target.attr not in {"p", "num_classes"}:
-                yield spot(node, text=shown(node), name=target.attr)
-            continue
-        makes = isinstance(node.value, ast.Call) and program.names.full(node.value.func).startswith("torch.nn.")
-        if makes and isinstance(target.value, ast.Name) and _unknown(program, target.value, target.attr):
-            yield spot(node, text=shown(node), name=target.attr)
+    target = node.targets[0]
+    if not isinstance(target, ast.Attribute) or text(target.value) == "self":
+        return
+    if target.attr in {"out_features", "in_features", "out_channels", "num_classes", "p", "kernel_size"}:
+        if isinstance(target.value, ast.Attribute | ast.Subscript) and target.attr not in {"p", "num_classes"}:
+            yield look_at(node, name=target.attr)
+        return
+    makes = isinstance(node.value, ast.Call) and program.names.full(node.value.func).startswith("torch.nn.")
+    if makes and isinstance(target.value, ast.Name) and _unknown(program, target.value, target.attr):
+        yield look_at(node, name=target.attr)
 
 
 def _unknown(program: Program, model: ast.Name, name: str) -> bool:
@@ -232,7 +216,7 @@ def _unknown(program: Program, model: ast.Name, name: str) -> bool:
     value = bound.value if bound is not None and bound.item is None else None
     if not isinstance(value, ast.Call):
         return False
-    made = called(value).lower()
+    made = callee(value).lower()
     for start, head in _HEADS.items():
         if made.startswith(start) and "torchvision" in " ".join(program.names.modules):
             return _OF_HEADS.match(name) is not None and name not in {head, "features", "avgpool"}
@@ -243,19 +227,17 @@ def _unknown(program: Program, model: ast.Name, name: str) -> bool:
 # --- checkpoints ---
 
 
-@suspects("weights loaded loosely")
-def _loose(program: Program) -> Iterator[Spot]:
+@suspects_each("weights loaded loosely", calls_of(".load_state_dict"))
+def _loose(program: Program, call: ast.Call) -> object:
     """Find `load_state_dict(..., strict=False)` whose result is thrown away."""
-    for call in program.calls_of(".load_state_dict"):
-        if constant(argument(call, "strict", 1)) is False and isinstance(program.parents.get(call), ast.Expr):
-            yield spot(call, text=shown(call))
+    return constant(argument(call, "strict", 1)) is False and isinstance(program.parents.get(call), ast.Expr)
 
 
 @suspects("training resumed in part")
 def _resumed(program: Program) -> Iterator[Spot]:
     """Find a script that goes on from a stored epoch without the state of its optimizer or schedule."""
     loads = program.calls_of(".load_state_dict")
-    begins = [one for one in program.nodes if isinstance(one, ast.Subscript) and constant(one.slice) == "epoch"]
+    begins = [one for one in nodes(program, ast.Subscript) if constant(one.slice) == "epoch"]
     begins = [one for one in begins if isinstance(one.ctx, ast.Load)]
     receivers = " ".join(text(one.func) for one in loads)
     if not loads or not begins or not optimizers(program):
@@ -264,86 +246,74 @@ def _resumed(program: Program) -> Iterator[Spot]:
     scheduled = schedules(program) and "last_epoch" not in source(program)
     lacks = lacks or ("the schedule" if scheduled and not re.search(r"sched|lr_", receivers, re.IGNORECASE) else "")
     if lacks:
-        yield spot(begins[0], loads[0], text=shown(begins[0]), lacks=lacks)
+        yield look_at(begins[0], loads[0], lacks=lacks)
         yield spot(loads[0], text=shown(begins[0]), lacks=lacks)
 
 
-@suspects("weights set again behind their loading")
-def _overwritten(program: Program) -> Iterator[Spot]:
+@suspects_each("weights set again behind their loading", ast.Call)
+def _overwritten(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `model.apply(init)` behind `load_state_dict` or a pretrained model."""
-    for call in program.calls:
-        init = called(call) == "apply" and call.args and re.search(r"init|reset", text(call.args[0]))
-        init = init or re.fullmatch(r"(re)?init\w*weights?|weights?_init|reset_parameters", called(call))
-        roots = names_in(call.func) | {name for one in call.args for name in names_in(one)} if init else set()
-        for other in program.calls if roots else ():
-            loads = called(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
-            same = program.function(other) is program.function(call) and other.lineno < call.lineno
-            apart = any(isinstance(one, ast.If) and is_within(program, other, one) for one in program.outward(call))
-            if (
-                loads
-                and same
-                and not apart
-                and roots & names_in(program.statement(other))
-                and "torch" not in roots & names_in(other)
-            ):
-                yield spot(call, other, text=shown(call), load=shown(other))
-                break
+    init = callee(call) == "apply" and call.args and re.search(r"init|reset", text(call.args[0]))
+    init = init or re.fullmatch(r"(re)?init\w*weights?|weights?_init|reset_parameters", callee(call))
+    roots = names_in(call.func) | {name for one in call.args for name in names_in(one)} if init else set()
+    for other in program.calls if roots else ():
+        loads = callee(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
+        same = program.function(other) is program.function(call) and other.lineno < call.lineno
+        apart = any(isinstance(one, ast.If) and is_within(program, other, one) for one in program.outward(call))
+        if not loads or not same or apart or not roots & names_in(program.statement(other)):
+            continue
+        if "torch" not in roots & names_in(other):
+            yield look_at(call, other, load=shown(other))
+            break
 
 
-@suspects("best weights without a copy")
-def _reference(program: Program) -> Iterator[Spot]:
+@suspects_each("best weights without a copy", ast.Assign)
+def _reference(program: Program, node: ast.Assign) -> object:
     """Find `best = model`, and shallow copies of `state_dict()`."""
-    for node in program.nodes:
-        target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
-        if not isinstance(node, ast.Assign) or not re.search(r"best|snapshot|backup|saved", target, re.IGNORECASE):
-            continue
-        value = text(node.value)
-        model = re.fullmatch(r"(self\.)?(model|net|network|\w+_model|\w+_net)", value) and program.loops(node)
-        shallow = re.fullmatch(r"(dict\()?[\w.]+\.state_dict\(\)(\.copy\(\)|\))|copy\.copy\(.*|copy\([\w.]+\)", value)
-        listed = (
-            isinstance(node.value, ast.DictComp) and isinstance(node.value.value, ast.Name) and "state_dict" in value
-        )
-        if (model and value != target) or shallow or listed:
-            yield spot(node, text=shown(node))
+    target = text(node.targets[0])
+    if not re.search(r"best|snapshot|backup|saved", target, re.IGNORECASE):
+        return False
+    value = text(node.value)
+    model = re.fullmatch(r"(self\.)?(model|net|network|\w+_model|\w+_net)", value) and program.loops(node)
+    shallow = re.fullmatch(r"(dict\()?[\w.]+\.state_dict\(\)(\.copy\(\)|\))|copy\.copy\(.*|copy\([\w.]+\)", value)
+    listed = isinstance(node.value, ast.DictComp) and isinstance(node.value.value, ast.Name) and "state_dict" in value
+    return (model and value != target) or shallow or listed
 
 
-@suspects("best weights never used")
-def _unused(program: Program) -> Iterator[Spot]:
+@suspects_each("best weights never used", ast.Assign)
+def _unused(program: Program, node: ast.Assign) -> object:
     """Find a copy of the best weights that nothing loads or returns."""
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        copies = isinstance(node, ast.Assign) and re.search(r"deepcopy|state_dict\(\)|clone\(\)", text(node.value))
-        name = text(target).removeprefix("self.")
-        if not copies or not isinstance(node, ast.Assign) or not _BEST.search(name) or not name.isidentifier():
-            continue
-        reads = [one for one in program.nodes if isinstance(getattr(one, "ctx", None), ast.Load)]
-        reads = [one for one in reads if name in {getattr(one, "id", ""), getattr(one, "attr", "")}]
-        owner = program.owner(node)
-        inherits = owner is not None and any(base not in program.classes for base in owner.bases if base != "object")
-        if not reads and not inherits:
-            yield spot(node, text=shown(node), name=name)
+    target = node.targets[0]
+    copies = re.search(r"deepcopy|state_dict\(\)|clone\(\)", text(node.value))
+    name = text(target).removeprefix("self.")
+    if not copies or not _BEST.search(name) or not name.isidentifier():
+        return False
+    reads = [one for one in program.nodes if isinstance(getattr(one, "ctx", None), ast.Load)]
+    reads = [one for one in reads if name in {getattr(one, "id", ""), getattr(one, "attr", "")}]
+    owner = program.owner(node)
+    inherits = owner is not None and any(base not in program.classes for base in owner.bases if base != "object")
+    return not reads and not inherits and look_at(node, name=name)
 
 
-@suspects("best value never set")
-def _best(program: Program) -> Iterator[Spot]:
+@suspects_each("best value never set", ast.If)
+def _best(program: Program, node: ast.If) -> Iterator[Spot]:
     """Find `if value < best:` whose body keeps weights and not the value, and a start that nothing beats."""
-    for node in program.nodes:
-        test = node.test if isinstance(node, ast.If) else None
-        if not isinstance(node, ast.If) or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+    test = node.test
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return
+    for best, value in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
+        name = text(best)
+        if not _BEST.search(name) or not isinstance(best, ast.Name | ast.Attribute) or number(value) is not None:
             continue
-        for best, value in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
-            name = text(best)
-            if not _BEST.search(name) or not isinstance(best, ast.Name | ast.Attribute) or number(value) is not None:
-                continue
-            body = " ".join(text(one) for one in node.body)
-            keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)
-            if keeps and not _sets(program, name):
-                yield spot(node, text=shown(test), name=name, how="no round sets it")
-            elif _is_worse(test, best, value) and any(assigned(one) == name for one in node.body):
-                yield spot(node, text=shown(test), name=name, how="it keeps the worse value")
-            elif _KEPT.search(name) and _out_of_reach(program, test, best):
-                for place in (node, *_begins(program, best)):
-                    yield spot(place, text=shown(test), name=name, how="it begins where no value beats it")
+        body = " ".join(text(one) for one in node.body)
+        keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)
+        if keeps and not _sets(program, name):
+            yield spot(node, text=shown(test), name=name, how="no round sets it")
+        elif _is_worse(test, best, value) and any(assigned(one) == name for one in node.body):
+            yield spot(node, text=shown(test), name=name, how="it keeps the worse value")
+        elif _KEPT.search(name) and _out_of_reach(program, test, best):
+            for place in (node, *_begins(program, best)):
+                yield spot(place, text=shown(test), name=name, how="it begins where no value beats it")
 
 
 def _is_worse(test: ast.Compare, best: ast.expr, value: ast.expr) -> bool:
@@ -370,7 +340,7 @@ def _sets(program: Program, name: str) -> bool:
 
 def _begins(program: Program, best: ast.expr) -> list[ast.stmt]:
     """Return the statements that set a variable to a number."""
-    found = [one for one in program.nodes if isinstance(one, ast.Assign) and text(one.targets[0]) == text(best)]
+    found = [one for one in nodes(program, ast.Assign) if text(one.targets[0]) == text(best)]
     return [one for one in found if number(one.value) is not None]
 
 
@@ -385,9 +355,9 @@ def _out_of_reach(program: Program, test: ast.Compare, best: ast.expr) -> bool:
 @suspects("best by the training data")
 def _by_training(program: Program) -> Iterator[Spot]:
     """Find a choice of the best weights by the loss of the training."""
-    for node in program.nodes:
-        test = node.test if isinstance(node, ast.If) else None
-        if isinstance(node, ast.If) and isinstance(test, ast.Compare) and _BEST.search(text(test)):
+    for node in nodes(program, ast.If):
+        test = node.test
+        if isinstance(test, ast.Compare) and _BEST.search(text(test)):
             judged = re.search(r"(^|\W)(train|running|epoch|total|avg)_?\w*(loss|acc)\b", text(test))
             keeps = any(has_call(one, "save", "state_dict", "deepcopy") for one in node.body)
             if judged and keeps and re.search(r"val|test", source(program)) and "val" not in text(test):
@@ -403,49 +373,39 @@ def _buffers(program: Program) -> Iterator[Spot]:
     words = source(program)
     if not re.search(r"BatchNorm|batch_norm", words) or re.search(r"buffers\(|state_dict\(\)\.(items|values)", words):
         return
-    for loop in program.nodes:
-        both = (
-            isinstance(loop, ast.For)
-            and text(loop.iter).startswith("zip(")
-            and text(loop.iter).count("parameters()") == 2
-        )
-        moves = both and re.search(
-            r"lerp_|mul_\(.*add_|\* .*\+ |copy_\(.*\*|sub_\(", " ".join(map(text, ast.walk(loop)))
-        )
-        if isinstance(loop, ast.For) and moves:
+    for loop in nodes(program, ast.For):
+        both = text(loop.iter).startswith("zip(") and text(loop.iter).count("parameters()") == 2
+        inner = " ".join(map(text, ast.walk(loop))) if both else ""
+        moves = re.search(r"lerp_|mul_\(.*add_|\* .*\+ |copy_\(.*\*|sub_\(", inner)
+        if moves:
             yield spot(loop, loop.body[0], text=shown(loop.iter))
 
 
-@suspects("average of a length out of the usual")
-def _length(program: Program) -> Iterator[Spot]:
+@suspects_each("average of a length out of the usual", ast.Call)
+def _length(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find a decay of 0.9999 and more, or below 0.9, for an average of weights."""
-    for call in program.calls:
-        name = called(call)
-        if not re.search(r"ema|average", name, re.IGNORECASE) or name[:1].islower():
-            continue
-        for given in ("decay", "beta", "momentum", "alpha"):
-            value = argument(call, given)
-            decay = setting(program, value) if value is not None else None
-            if decay is not None and (decay >= 0.9999 or decay < 0.8):
-                yield spot(call, text=shown(call), decay=f"{decay:g}")
+    name = callee(call)
+    if not re.search(r"ema|average", name, re.IGNORECASE) or name[:1].islower():
+        return
+    for given in ("decay", "beta", "momentum", "alpha"):
+        value = argument(call, given)
+        decay = setting(program, value) if value is not None else None
+        if decay is not None and (decay >= 0.9999 or decay < 0.8):
+            yield look_at(call, decay=f"{decay:g}")
 
 
-@suspects("statistics of averaged weights")
-def _swa(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        full = program.names.full(call.func)
-        known = re.search(r"update_bn|use_buffers=True", source(program))
-        if last(full) == "AveragedModel" and not known and re.search(r"BatchNorm|resnet|vgg\w*bn", source(program)):
-            yield spot(call, text=shown(call))
+@suspects_each("statistics of averaged weights", ast.Call)
+def _swa(program: Program, call: ast.Call) -> object:
+    full = program.names.full(call.func)
+    known = re.search(r"update_bn|use_buffers=True", source(program))
+    return last(full) == "AveragedModel" and not known and re.search(r"BatchNorm|resnet|vgg\w*bn", source(program))
 
 
 @suspects("weights of an average exchanged")
 def _exchanged(program: Program) -> Iterator[Spot]:
     """Find `decay * new + (1 - decay) * average`, `average.lerp_(new, decay)` and their likes."""
-    decay, mean = (
-        r"(self\.)?(\w*decay|momentum|beta|alpha_ema|m)",
-        r"(self\.)?\w*(ema|shadow|avg|average|slow|target|teacher|mean)\w*(\.data|\[\w+\])?",
-    )
+    decay = r"(self\.)?(\w*decay|momentum|beta|alpha_ema|m)"
+    mean = r"(self\.)?\w*(ema|shadow|avg|average|slow|target|teacher|mean)\w*(\.data|\[\w+\])?"
     forms = (
         rf"{decay} \* (?!{mean} )[\w.]+(\[\w+\])? \+ \(1(\.0)? - {decay}\) \* {mean}",
         rf"\(1(\.0)? - {decay}\) \* {mean} \+ {decay} \* ",
@@ -456,12 +416,7 @@ def _exchanged(program: Program) -> Iterator[Spot]:
         rf"{mean}\.mul_\((self\.)?(?i:tau)\)\.add_\(",
     )
     for node in program.nodes:
-        if (
-            isinstance(node, ast.Assign | ast.Expr)
-            and len(text(node)) < 200
-            and any(re.search(one, text(node)) for one in forms)
-        ):
-            yield spot(node, text=shown(node))
-
-
-SUSPECTS = suspects_of(globals())
+        if not isinstance(node, ast.Assign | ast.Expr) or not len(text(node)) < 200:
+            continue
+        if any(re.search(one, text(node)) for one in forms):
+            yield look_at(node)

@@ -1,4 +1,4 @@
-"""What suspects look up in a training: its optimizers and schedules, and what stands in a part of the script."""
+"""What suspects look up in a training: its optimizers and schedules, their numbers, and the conditions of a step."""
 
 from __future__ import annotations
 
@@ -11,25 +11,10 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Event
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument
-from glassgrad.doctor.reading.suspects.spelling import text
+from glassgrad.doctor.reading.suspects.spelling import callee, text
 from glassgrad.doctor.reading.values import optimizes
 
 _WARMUP = re.compile(r"^get_\w*schedule\w*$")
-
-
-def called(call: ast.Call) -> str:
-    """Return the last name of what a call calls: `step` of `a.b.step()`."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
-def has_call(node: ast.AST, *names: str) -> bool:
-    """Tell whether a part of the script calls a function or method of one of these names."""
-    return any(isinstance(one, ast.Call) and called(one) in names for one in ast.walk(node))
-
-
-def is_within(program: Program, node: ast.AST, outer: ast.AST) -> bool:
-    """Tell whether a node stands in another one."""
-    return any(one is outer for one in program.outward(node))
 
 
 def optimizers(program: Program) -> list[ast.Call]:
@@ -54,7 +39,7 @@ def schedule_name(program: Program, call: ast.expr | None) -> str:
     if not isinstance(call, ast.Call):
         return ""
     full = program.names.full(call.func)
-    name = last(full) or called(call)
+    name = last(full) or callee(call)
     return name if ("lr_scheduler." in full and name[:1].isupper()) or _WARMUP.match(name) else ""
 
 

@@ -5,13 +5,7 @@
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading.suspects.form import Suspect
+from glassgrad.doctor.reading.suspects.form import suspects_of
 from glassgrad.doctor.reading.suspects.losses import library, masks, sets, terms, written
 
-SUSPECTS: tuple[Suspect, ...] = (
-    *library.SUSPECTS,
-    *masks.SUSPECTS,
-    *sets.SUSPECTS,
-    *terms.SUSPECTS,
-    *written.SUSPECTS,
-)
+SUSPECTS = suspects_of(library, masks, sets, terms, written)

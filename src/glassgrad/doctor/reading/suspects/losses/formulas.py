@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.spelling import ident
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, sides_of
+from glassgrad.doctor.reading.suspects.spelling import ident, text
 from glassgrad.doctor.reading.values import layer, library_name, losses, op
 
 _LOSS = re.compile(
@@ -32,7 +33,7 @@ KEEPING = named(
 
 def words(name: str) -> frozenset[str]:
     """Return the words of a name in small letters: `posDist_2` has pos, dist and 2."""
-    return frozenset(one for one in re.findall(r"[a-z]+|\d+", _CAMEL.sub("_", name).lower()) if one)
+    return frozenset(re.findall(r"[a-z]+|\d+", _CAMEL.sub("_", name).lower()))
 
 
 def words_of(node: ast.AST | None) -> frozenset[str]:
@@ -51,7 +52,7 @@ def is_target(program: Program, node: ast.expr | None) -> bool:
 
 def called(program: Program, node: ast.AST | None) -> tuple[str, ast.expr | None]:
     """Return the op that an expression computes as a function or a method, and its first operand."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+    if is_binary(node, ast.Pow):
         return "pow", node.left
     return op(program, node) if isinstance(node, ast.Call) else ("", None)
 
@@ -97,14 +98,12 @@ def terms_of(program: Program, node: ast.expr | None, sign: int = 1, depth: int 
         return
     inner = held(program, node) if depth < _DEEPEST else node
     _, reduced = reduction(program, inner)
-    if isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.USub):
-        yield from terms_of(program, inner.operand, -sign, depth + 1)
-    elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add | ast.Sub):
-        yield from terms_of(program, inner.left, sign, depth + 1)
-        yield from terms_of(program, inner.right, sign if isinstance(inner.op, ast.Add) else -sign, depth + 1)
+    if sides := sides_of(inner):
+        for turn, side in sides:
+            yield from terms_of(program, side, sign * turn, depth + 1)
     elif reduced is not None and depth < _DEEPEST:
         yield from terms_of(program, reduced, sign, depth + 1)
-    elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult) and number(inner.left) is not None:
+    elif is_binary(inner, ast.Mult) and number(inner.left) is not None:
         yield from terms_of(program, inner.right, -sign if (number(inner.left) or 0) < 0 else sign, depth + 1)
     else:
         yield sign, inner if inner is not None else node
@@ -112,16 +111,16 @@ def terms_of(program: Program, node: ast.expr | None, sign: int = 1, depth: int 
 
 def factors_of(node: ast.expr | None) -> list[ast.expr]:
     """Return the factors of a product, without the sign before it."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    if is_binary(node, ast.Mult):
         return [*factors_of(node.left), *factors_of(node.right)]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+    if is_negative(node):
         return factors_of(node.operand)
     return [] if node is None else [node]
 
 
 def complement(node: ast.expr | None) -> ast.expr | None:
     """Return x of `1 - x`; None for others."""
-    is_one = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and number(node.left) == 1
+    is_one = is_binary(node, ast.Sub) and number(node.left) == 1
     return node.right if is_one and isinstance(node, ast.BinOp) else None
 
 
@@ -174,6 +173,11 @@ def uses(program: Program, *names: str) -> Iterator[tuple[ast.Call, ast.Call]]:
             yield call, found.call
 
 
+def uses_of(*names: str) -> Callable[[Program], Iterator[tuple[ast.Call, ast.Call]]]:
+    """Return a function that finds the calls of some losses, each with the call of its options."""
+    return lambda program: uses(program, *names)
+
+
 def option(call: ast.Call, made: ast.Call, name: str) -> object:
     """Return an option of a loss that is written as a constant; None for others."""
     return constant(argument(call, name) or argument(made, name))
@@ -224,7 +228,7 @@ def source(program: Program) -> str:
     """Return a script as text in small letters."""
     found = program.memo.get("source in small letters")
     if not isinstance(found, str):
-        found = program.memo["source in small letters"] = ast.unparse(program.tree).lower()
+        found = program.memo["source in small letters"] = text(program.tree).lower()
     return found
 
 

@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
     held,
@@ -22,11 +22,13 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     reduction,
     source,
     uses,
+    uses_of,
     within,
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
@@ -36,12 +38,11 @@ _HEAT = named("t tau temp temperature")
 # --- which loss for which output ---
 
 
-@suspects("one unit for several classes")
-def _one_unit(program: Program) -> Iterator[Spot]:
+@suspects_each("one unit for several classes", losses)
+def _one_unit(program: Program, one: Loss) -> object:
     """Find a cross entropy over classes of an output with one unit, which is always 0."""
-    for one in losses(program):
-        if one.kind in _CLASSES and (is_column(program, one.input) or _has_one_unit(program, one.input)):
-            yield spot(one.call, text=shown(one.call))
+    odd = one.kind in _CLASSES and (is_column(program, one.input) or _has_one_unit(program, one.input))
+    return odd and look_at(one.call)
 
 
 def _has_one_unit(program: Program, node: ast.expr) -> bool:
@@ -52,25 +53,24 @@ def _has_one_unit(program: Program, node: ast.expr) -> bool:
     return units == 1 and not re.search(r"view|reshape|squeeze|cat\(|stack", source(program))
 
 
-@suspects("softmax of a single unit")
-def _softmax_of_one(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name, operand = op(program, call)
-        if name in {"softmax", "log_softmax"} and is_column(program, operand):
-            along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
-            if along == -1 or (along == 1 and not _pools(program, call)):
-                yield from _with_losses(program, call)
-        elif library_name(program, call) in {"Softmax", "LogSoftmax"} and not _pools(program, call):
-            outer = program.parents.get(call)
-            parts = outer.args if isinstance(outer, ast.Call) and library_name(program, outer) == "Sequential" else []
-            before = parts[parts.index(call) - 1] if call in parts and parts.index(call) else None
-            if isinstance(before, ast.Call) and constant(argument(before, "out_features", 1)) == 1:
-                yield from _with_losses(program, call)
+@suspects_each("softmax of a single unit", ast.Call)
+def _softmax_of_one(program: Program, call: ast.Call) -> Iterator[Spot]:
+    name, operand = op(program, call)
+    if name in {"softmax", "log_softmax"} and is_column(program, operand):
+        along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
+        if along == -1 or (along == 1 and not _pools(program, call)):
+            yield from _with_losses(program, call)
+    elif library_name(program, call) in {"Softmax", "LogSoftmax"} and not _pools(program, call):
+        outer = program.parents.get(call)
+        parts = outer.args if isinstance(outer, ast.Call) and library_name(program, outer) == "Sequential" else []
+        before = parts[parts.index(call) - 1] if call in parts and parts.index(call) else None
+        if isinstance(before, ast.Call) and constant(argument(before, "out_features", 1)) == 1:
+            yield from _with_losses(program, call)
 
 
 def _with_losses(program: Program, made: ast.expr) -> Iterator[Spot]:
     """Yield the place of an op, and the losses that get its result."""
-    yield spot(made, text=shown(made))
+    yield look_at(made)
     for one in losses(program):
         found = end(program, one.input)
         if found is not None and found.node is made:
@@ -80,84 +80,75 @@ def _with_losses(program: Program, made: ast.expr) -> Iterator[Spot]:
 def _pools(program: Program, call: ast.Call) -> bool:
     """Tell by the names around it whether a softmax gives the weights of positions."""
     owner, function = program.owner(call), program.function(call)
-    around = ast.unparse(program.statement(call)) + (owner.node.name if owner else "") + getattr(function, "name", "")
+    around = text(program.statement(call)) + (owner.node.name if owner else "") + getattr(function, "name", "")
     return any(word in around.lower() for word in ("att", "pool", "align", "gate", "weight", "alpha", "routing"))
 
 
-@suspects("bounded before a loss of logits")
-def _bounded(program: Program) -> Iterator[Spot]:
+@suspects_each("bounded before a loss of logits", losses)
+def _bounded(program: Program, one: Loss) -> Iterator[Spot]:
     """Find tanh or softplus before cross entropy, and tanh or relu before the binary one with logits."""
     wrong = {
         "cross_entropy": {"tanh", "softplus", "logsigmoid"},
         "binary_cross_entropy_with_logits": {"tanh", "relu", "softplus"},
         "binary_cross_entropy": {"tanh", "relu", "softplus"},
     }
-    for one in losses(program):
-        found = end(program, one.input)
-        if found is not None and found.op in wrong.get(one.kind, ()):
-            for node in (found.node, one.call):
-                yield spot(node, one.call, text=shown(found.node), loss=one.kind)
+    found = end(program, one.input)
+    if found is not None and found.op in wrong.get(one.kind, ()):
+        for node in (found.node, one.call):
+            yield spot(node, one.call, text=shown(found.node), loss=one.kind)
 
 
-@suspects("classes by squared error")
-def _squared_classes(program: Program) -> Iterator[Spot]:
+@suspects_each("classes by squared error", losses)
+def _squared_classes(program: Program, one: Loss) -> object:
     """Find a squared or absolute error of probabilities, or against one-hot labels."""
-    for one in losses(program):
-        if one.kind in ELEMENTWISE:
-            found = end(program, one.input)
-            known = words_of(one.target) | words_of(held(program, one.target))
-            if (found is not None and found.op == "softmax") or "hot" in known or "onehot" in known:
-                yield spot(one.call, text=shown(one.call))
+    if one.kind not in ELEMENTWISE:
+        return False
+    found = end(program, one.input)
+    known = words_of(one.target) | words_of(held(program, one.target))
+    return ((found is not None and found.op == "softmax") or "hot" in known or "onehot" in known) and look_at(one.call)
 
 
-@suspects("several answers by cross entropy")
-def _several(program: Program) -> Iterator[Spot]:
+@suspects_each("several answers by cross entropy", losses)
+def _several(program: Program, one: Loss) -> object:
     """Find a cross entropy over classes whose targets are made to floats, or are called tags or multi-hot."""
-    for one in losses(program):
-        node = one.target
-        name, _ = called(program, node)
-        text = ast.unparse(node) if node is not None else ""
-        if re.search(r"\(-1,?\)$|flatten", text):
-            continue
-        if one.kind == "cross_entropy" and (
-            name == "float" or "float" in text or words_of(node) & {"multi", "multihot", "tags", "attributes"}
-        ):
-            yield spot(one.call, text=shown(one.call), target=shown(node or one.call))
+    node = one.target
+    name, _ = called(program, node)
+    said = text(node)
+    if re.search(r"\(-1,?\)$|flatten", said):
+        return False
+    several = name == "float" or "float" in said or words_of(node) & {"multi", "multihot", "tags", "attributes"}
+    return one.kind == "cross_entropy" and several and look_at(one.call, target=shown(node or one.call))
 
 
-@suspects("softmax before a binary loss")
-def _softmax_binary(program: Program) -> Iterator[Spot]:
-    for one in losses(program):
-        found = end(program, one.input)
-        if one.kind == "binary_cross_entropy" and found is not None and found.op == "softmax":
-            yield from (spot(node, one.call, text=shown(found.node)) for node in (found.node, one.call))
+@suspects_each("softmax before a binary loss", losses)
+def _softmax_binary(program: Program, one: Loss) -> Iterator[Spot]:
+    found = end(program, one.input)
+    if one.kind == "binary_cross_entropy" and found is not None and found.op == "softmax":
+        yield from (spot(node, one.call, text=shown(found.node)) for node in (found.node, one.call))
 
 
-@suspects("cosines as logits")
-def _cosines(program: Program) -> Iterator[Spot]:
+@suspects_each("cosines as logits", losses)
+def _cosines(program: Program, one: Loss) -> object:
     """Find a cross entropy of cosines that nothing scales."""
-    for one in losses(program):
-        node = held(program, one.input)
-        if one.kind != "cross_entropy" or not isinstance(node, ast.Call | ast.BinOp):
-            continue
-        name, _ = called(program, node)
-        product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
-        product = product or name in {"mm", "matmul", "linear", "einsum"}
-        parts = [called(program, part)[0] for part in within(program, node) if isinstance(part, ast.Call)]
-        if name == "cosine_similarity" or (product and ("normalize" in parts or "norm" in parts)):
-            yield spot(node, one.call, text=shown(node))
+    node = held(program, one.input)
+    if one.kind != "cross_entropy" or not isinstance(node, ast.Call | ast.BinOp):
+        return False
+    name, _ = called(program, node)
+    product = is_binary(node, ast.MatMult)
+    product = product or name in {"mm", "matmul", "linear", "einsum"}
+    parts = [called(program, part)[0] for part in within(program, node) if isinstance(part, ast.Call)]
+    odd = name == "cosine_similarity" or (product and ("normalize" in parts or "norm" in parts))
+    return odd and look_at(node, one.call)
 
 
 # --- order and form of the arguments ---
 
 
-@suspects("loss of a value with itself")
-def _itself(program: Program) -> Iterator[Spot]:
-    for one in losses(program):
-        sides = [held(program, side) for side in (one.input, one.target)]
-        texts = [ast.unparse(side) for side in sides if side is not None]
-        if len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant):
-            yield spot(one.call, text=shown(one.call))
+@suspects_each("loss of a value with itself", losses)
+def _itself(program: Program, one: Loss) -> object:
+    sides = [held(program, side) for side in (one.input, one.target)]
+    texts = [text(side) for side in sides if side is not None]
+    return len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant) and look_at(one.call)
 
 
 _PARTS = (frozenset({"train", "tr"}), frozenset({"val", "valid", "validation", "dev"}), frozenset({"test", "te"}))
@@ -166,22 +157,18 @@ _PARTS = (frozenset({"train", "tr"}), frozenset({"val", "valid", "validation", "
 @suspects("prediction and target of different parts")
 def _other_part(program: Program) -> Iterator[Spot]:
     """Find a loss or a comparison of a prediction for one part of the data with the targets of another one."""
-    pairs: list[tuple[ast.expr, ast.expr, ast.expr | None]] = [
-        (one.call, one.input, one.target) for one in losses(program)
-    ]
-    pairs += [(one, one.left, one.right) for one in _differences(program)]
+    pairs: list[tuple[ast.expr, ast.expr, ast.expr | None]] = []
+    pairs += [(one.call, one.input, one.target) for one in losses(program)]
+    less = [one for one in nodes(program, ast.BinOp) if isinstance(one.op, ast.Sub)]
+    less = [one for one in less if not re.search(r"mean|std|min|max|len|size|shape", text(one))]
+    pairs += [(one, one.left, one.right) for one in less]
     for node, left, right in pairs:
         deep = not isinstance(node, ast.BinOp)
-        nodes = [within(program, side) if deep else ast.walk(side or node) for side in (left, right)]
-        said = [frozenset().union(*map(words_of, one)) for one in nodes]
+        parts = [within(program, side) if deep else ast.walk(side or node) for side in (left, right)]
+        said = [frozenset().union(*map(words_of, one)) for one in parts]
         sides = [{at for at, known in enumerate(_PARTS) if side & known} for side in said]
         if all(sides) and not sides[0] & sides[1]:
-            yield spot(node, text=shown(node))
-
-
-def _differences(program: Program) -> list[ast.BinOp]:
-    found = [one for one in program.nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)]
-    return [one for one in found if not re.search(r"mean|std|min|max|len|size|shape", ast.unparse(one))]
+            yield look_at(node)
 
 
 @suspects("target of another output")
@@ -200,7 +187,7 @@ def _crossed(program: Program) -> Iterator[Spot]:
             if isinstance(made, ast.Call) and any(target.replace(old, new) == theirs for old, new in swaps):
                 continue  # two views that are the target of each other
             if any(target.replace(old, new) in known - {target, given} for old, new in swaps):
-                yield spot(one.call, text=shown(one.call), target=target)
+                yield look_at(one.call, target=target)
                 break
 
 
@@ -220,7 +207,7 @@ def _unread(program: Program) -> Iterator[Spot]:
         loop = iteration.node
         if not isinstance(loop, ast.For):
             continue
-        names = [one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
+        names = [one.id for one in nodes_in(loop.target, ast.Name)]
         read = {one.id for line in loop.body for one in ast.walk(line) if isinstance(one, ast.Name)}
         wanted = [one for one in names if words(one) & {"target", "targets", "label", "labels", "y"}]
         if len(names) > 1 and wanted and not set(wanted) & read:
@@ -228,51 +215,41 @@ def _unread(program: Program) -> Iterator[Spot]:
             yield spot(inner[0] if inner else loop, text=wanted[0])
 
 
-@suspects("prediction cut before its loss")
-def _cut(program: Program) -> Iterator[Spot]:
+@suspects_each("prediction cut before its loss", losses)
+def _cut(program: Program, one: Loss) -> object:
     """Find a clamp of the prediction between two bounds, beyond which it has no gradient."""
-    for one in losses(program):
-        node = held(program, one.input)
-        name, _ = called(program, node)
-        if not isinstance(node, ast.Call) or name not in {"clamp", "clip", "hardtanh", "relu6"}:
-            continue
-        given = [constant(part) for part in (*node.args, *(key.value for key in node.keywords))]
-        tiny = any(isinstance(part, float) and (0 < abs(part) < 0.01 or 0.99 < part < 1) for part in given)
-        if not tiny and not words_of(node) & {"eps", "epsilon"}:
-            yield spot(node, one.call, text=shown(node))
+    node = held(program, one.input)
+    name, _ = called(program, node)
+    if not isinstance(node, ast.Call) or name not in {"clamp", "clip", "hardtanh", "relu6"}:
+        return False
+    given = [constant(part) for part in (*node.args, *(key.value for key in node.keywords))]
+    tiny = any(isinstance(part, float) and (0 < abs(part) < 0.01 or 0.99 < part < 1) for part in given)
+    return not tiny and not words_of(node) & {"eps", "epsilon"} and look_at(node, one.call)
 
 
-@suspects("logits viewed before their loss")
-def _viewed(program: Program) -> Iterator[Spot]:
+@suspects_each("logits viewed before their loss", losses)
+def _viewed(program: Program, one: Loss) -> object:
     """Find logits that a view brings into the form of the loss: a map of classes as rows, or three axes."""
-    for one in losses(program):
-        node = one.input if isinstance(one.input, ast.Call) else held_view(program, one.input)
-        name, operand = called(program, node)
-        if one.kind not in _CLASSES or name not in {"view", "reshape"} or not isinstance(node, ast.Call):
-            continue
-        made = end(program, operand)
-        turned = any(called(program, part)[0] in {"permute", "transpose", "movedim"} for part in within(program, node))
-        if len(node.args) >= 3 or (made is not None and made.op == "conv" and not turned and len(node.args) == 2):
-            yield spot(node, one.call, text=shown(node))
+    node = program.value_of(one.input) if isinstance(one.input, ast.Name) else one.input
+    name, operand = called(program, node)
+    if one.kind not in _CLASSES or name not in {"view", "reshape"} or not isinstance(node, ast.Call):
+        return False
+    made = end(program, operand)
+    turned = any(called(program, part)[0] in {"permute", "transpose", "movedim"} for part in within(program, node))
+    odd = len(node.args) >= 3 or (made is not None and made.op == "conv" and not turned and len(node.args) == 2)
+    return odd and look_at(node, one.call)
 
 
-def held_view(program: Program, node: ast.expr) -> ast.expr | None:
-    """Return what a variable holds, with the reshapes around it."""
-    return program.value_of(node) if isinstance(node, ast.Name) else node
-
-
-@suspects("normalised along the batch")
-def _along_batch(program: Program) -> Iterator[Spot]:
+@suspects_each("normalised along the batch", ast.Call)
+def _along_batch(program: Program, call: ast.Call) -> object:
     """Find `normalize(z, dim=0)` and `z / z.norm(dim=0)`, other than of weights."""
-    for call in program.calls:
-        name, operand = op(program, call)
-        along = constant(argument(call, "dim", {"normalize": 2}.get(name, -1)))
-        outer = program.parents.get(call)
-        divides = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Div) and outer.right is call
-        of_weights = words_of(operand) & {"weight", "weights", "w", "kernel", "proto", "prototypes", "filter", "u", "v"}
-        drawn = called(program, operand)[0] in {"randn", "rand", "randn_like"}
-        if along == 0 and (name == "normalize" or (name == "norm" and divides)) and not of_weights and not drawn:
-            yield spot(call, text=shown(call))
+    name, operand = op(program, call)
+    along = constant(argument(call, "dim", {"normalize": 2}.get(name, -1)))
+    outer = program.parents.get(call)
+    divides = is_binary(outer, ast.Div) and outer.right is call
+    of_weights = words_of(operand) & {"weight", "weights", "w", "kernel", "proto", "prototypes", "filter", "u", "v"}
+    drawn = called(program, operand)[0] in {"randn", "rand", "randn_like"}
+    return along == 0 and (name == "normalize" or (name == "norm" and divides)) and not of_weights and not drawn
 
 
 # --- kl_div ---
@@ -286,112 +263,91 @@ def _is_log(program: Program, node: ast.expr | None) -> bool:
     return is_op or "log" in words(ident(node)) or words(ident(node)) & {"logp", "logq"} != frozenset()
 
 
-@suspects("logarithm as the target of kl_div")
-def _log_target(program: Program) -> Iterator[Spot]:
-    for call, made in uses(program, "kl_div", "KLDivLoss"):
-        target, wants = argument(call, "target", 1), option(call, made, "log_target") is True
-        found = end(program, target)
-        if not wants and target is not None and _is_log(program, target):
-            yield spot(call, text=shown(target), what="expects probabilities unless log_target=True is given")
-        elif wants and found is not None and found.op in {"softmax", "sigmoid"} and target is not None:
-            yield spot(call, text=shown(target), what="expects logarithms because of log_target=True")
+@suspects_rows("logarithm as the target of kl_div", uses_of("kl_div", "KLDivLoss"))
+def _log_target(program: Program, call: ast.Call, made: ast.Call) -> Iterator[Spot]:
+    target, wants = argument(call, "target", 1), option(call, made, "log_target") is True
+    found = end(program, target)
+    if not wants and target is not None and _is_log(program, target):
+        yield spot(call, text=shown(target), what="expects probabilities unless log_target=True is given")
+    elif wants and found is not None and found.op in {"softmax", "sigmoid"} and target is not None:
+        yield spot(call, text=shown(target), what="expects logarithms because of log_target=True")
 
 
-@suspects("kl_div averaged over the classes")
-def _class_mean(program: Program) -> Iterator[Spot]:
-    for call, made in uses(program, "kl_div", "KLDivLoss"):
-        if option(call, made, "reduction") in {None, "mean"} and argument(made, "size_average") is None:
-            yield spot(made, call, text=shown(made))
+@suspects_rows("kl_div averaged over the classes", uses_of("kl_div", "KLDivLoss"))
+def _class_mean(program: Program, call: ast.Call, made: ast.Call) -> object:
+    odd = option(call, made, "reduction") in {None, "mean"} and argument(made, "size_average") is None
+    return odd and look_at(made, call)
 
 
-@suspects("kl_div the other way round")
-def _wrong_way(program: Program) -> Iterator[Spot]:
-    for call, _ in uses(program, "kl_div", "KLDivLoss"):
-        given, target = (
-            frozenset().union(*(words_of(node) for node in within(program, side) if isinstance(node, ast.Name)))
-            for side in (argument(call, "input", 0), argument(call, "target", 1))
-        )
-        if "teacher" in given - target and "student" in target | {"student"} and "student" not in given:
-            yield spot(call, text=shown(call))
+@suspects_rows("kl_div the other way round", uses_of("kl_div", "KLDivLoss"))
+def _wrong_way(program: Program, call: ast.Call, _: ast.Call) -> object:
+    given, target = (
+        frozenset().union(*(words_of(node) for node in within(program, side) if isinstance(node, ast.Name)))
+        for side in (argument(call, "input", 0), argument(call, "target", 1))
+    )
+    odd = "teacher" in given - target and "student" not in given
+    return odd and look_at(call)
 
 
-@suspects("temperature on one side")
-def _one_side(program: Program) -> Iterator[Spot]:
+@suspects_each("temperature on one side", losses)
+def _one_side(program: Program, one: Loss) -> object:
     """Find a divergence or cross entropy of which one side is divided by a temperature and the other is not."""
-    for one in losses(program):
-        if one.kind in {"kl_div", "cross_entropy", "mse_loss"} and one.target is not None:
-            sides = [_is_warm(program, side) for side in (one.input, one.target)]
-            soft = [_softened(program, side) for side in (one.input, one.target)]
-            if sides[0] is not sides[1] and all(soft):
-                yield spot(one.call, text=shown(one.call))
+    if one.kind not in {"kl_div", "cross_entropy", "mse_loss"} or one.target is None:
+        return False
+    sides = [_is_warm(program, side) for side in (one.input, one.target)]
+    ops = [{called(program, part)[0] for part in within(program, side)} for side in (one.input, one.target)]
+    return sides[0] is not sides[1] and all(it & {"softmax", "log_softmax"} for it in ops) and look_at(one.call)
 
 
 def _is_warm(program: Program, node: ast.expr | None) -> bool:
-    divided = (
-        one for one in within(program, node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div | ast.Mult)
-    )
+    divided = (one for one in within(program, node) if is_binary(one, ast.Div | ast.Mult))
     return any(words(ident(one.right)) & _HEAT for one in divided)
-
-
-def _softened(program: Program, node: ast.expr) -> bool:
-    return any(called(program, one)[0] in {"softmax", "log_softmax"} for one in within(program, node))
 
 
 # --- other losses of the library ---
 
 
-@suspects("deviation given as a variance")
-def _deviation(program: Program) -> Iterator[Spot]:
+@suspects_rows("deviation given as a variance", uses_of("gaussian_nll_loss", "GaussianNLLLoss"))
+def _deviation(program: Program, call: ast.Call, _: ast.Call) -> object:
     """Find gaussian_nll_loss with a deviation, a logarithm or a raw output as its variance."""
-    for call, _ in uses(program, "gaussian_nll_loss", "GaussianNLLLoss"):
-        var = argument(call, "var", 2)
-        known = words(ident(var))
-        raw = end(program, var)
-        odd = known & {"std", "sigma", "scale", "log", "logvar", "logsigma", "deviation", "sd", "stds", "sigmas"}
-        if var is not None and (odd or is_target(program, var) or (raw is not None and raw.op == "linear")):
-            yield spot(call, text=shown(var), call=shown(call))
+    var = argument(call, "var", 2)
+    known = words(ident(var))
+    raw = end(program, var)
+    odd = known & {"std", "sigma", "scale", "log", "logvar", "logsigma", "deviation", "sd", "stds", "sigmas"}
+    wrong = odd or is_target(program, var) or (raw is not None and raw.op == "linear")
+    return var is not None and wrong and spot(call, text=shown(var), call=shown(call))
 
 
-@suspects("rate or logarithm for the Poisson loss")
-def _poisson(program: Program) -> Iterator[Spot]:
-    for call, made in uses(program, "poisson_nll_loss", "PoissonNLLLoss"):
-        found = end(program, argument(call, "input", 0))
-        logarithm = option(call, made, "log_input") is not False
-        wrong = {"exp", "softplus", "relu", "sigmoid"} if logarithm else {"linear", "log_softmax"}
-        if found is not None and found.op in wrong:
-            what = "the logarithm of the rate" if logarithm else "the rate itself, which is positive"
-            yield spot(call, found.node, text=shown(call), what=what, op=found.op)
+@suspects_rows("rate or logarithm for the Poisson loss", uses_of("poisson_nll_loss", "PoissonNLLLoss"))
+def _poisson(program: Program, call: ast.Call, made: ast.Call) -> Iterator[Spot]:
+    found = end(program, argument(call, "input", 0))
+    logarithm = option(call, made, "log_input") is not False
+    wrong = {"exp", "softplus", "relu", "sigmoid"} if logarithm else {"linear", "log_softmax"}
+    if found is not None and found.op in wrong:
+        what = "the logarithm of the rate" if logarithm else "the rate itself, which is positive"
+        yield look_at(call, found.node, what=what, op=found.op)
 
 
-@suspects("lengths or axes of the CTC loss")
-def _ctc(program: Program) -> Iterator[Spot]:
-    for call, _ in uses(program, "ctc_loss", "CTCLoss"):
-        third, fourth = (words_of(argument(call, *one)) for one in (("input_lengths", 2), ("target_lengths", 3)))
-        swapped = third & (TARGET | {"word", "words"}) and fourth & {
-            "input",
-            "inputs",
-            "out",
-            "output",
-            "pred",
-            "frame",
-        }
-        turned = any(program.calls_of(f".{name}") for name in ("permute", "transpose", "swapaxes", "movedim"))
-        if swapped or not turned:
-            yield spot(call, text=shown(call))
+@suspects_rows("lengths or axes of the CTC loss", uses_of("ctc_loss", "CTCLoss"))
+def _ctc(program: Program, call: ast.Call, _: ast.Call) -> object:
+    third, fourth = (words_of(argument(call, *one)) for one in (("input_lengths", 2), ("target_lengths", 3)))
+    swapped = third & (TARGET | {"word", "words"}) and fourth & {"input", "inputs", "out", "output", "pred", "frame"}
+    turned = any(program.calls_of(f".{name}") for name in ("permute", "transpose", "swapaxes", "movedim"))
+    return (swapped or not turned) and look_at(call)
 
 
 TARGET = named("target targets label labels y tgt")
 
 
-@suspects("triplet in another order")
-def _triplet_order(program: Program) -> Iterator[Spot]:
+@suspects_rows(
+    "triplet in another order",
+    uses_of("triplet_margin_loss", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "TripletLoss"),
+)
+def _triplet_order(program: Program, call: ast.Call, _: ast.Call) -> object:
     """Find a triplet loss whose second argument is the negative example."""
-    for call, _ in uses(
-        program, "triplet_margin_loss", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "TripletLoss"
-    ):
-        second, third = (words(ident(one)) for one in (argument(call, "positive", 1), argument(call, "negative", 2)))
-        if second & {"neg", "negative", "negatives", "n"} or third & {"pos", "positive", "positives", "p"}:
-            yield spot(call, text=shown(call))
+    second, third = (words(ident(one)) for one in (argument(call, "positive", 1), argument(call, "negative", 2)))
+    odd = second & {"neg", "negative", "negatives", "n"} or third & {"pos", "positive", "positives", "p"}
+    return odd and look_at(call)
 
 
 @suspects("similarity instead of a distance")
@@ -399,56 +355,52 @@ def _similarity(program: Program) -> Iterator[Spot]:
     """Find a loss of distances that gets cosine similarities."""
     for call in program.calls:
         if library_name(program, call) == "TripletMarginWithDistanceLoss":
-            text = ast.unparse(argument(call, "distance_function") or call)
-            if "osine" in text and "1 -" not in text and "1.0 -" not in text:
-                yield spot(call, text=shown(call))
+            said = text(argument(call, "distance_function") or call)
+            if "osine" in said and "1 -" not in said and "1.0 -" not in said:
+                yield look_at(call)
     for call, _ in uses(program, "hinge_embedding_loss", "HingeEmbeddingLoss"):
         name, _ = called(program, held(program, argument(call, "input", 0)))
         if name == "cosine_similarity":
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
-@suspects("multi-hot labels for the margin loss")
-def _multi_margin(program: Program) -> Iterator[Spot]:
-    for call, made in uses(program, "multilabel_margin_loss", "MultiLabelMarginLoss"):
-        yield spot(made, call, text=shown(made))
+@suspects_rows("multi-hot labels for the margin loss", uses_of("multilabel_margin_loss", "MultiLabelMarginLoss"))
+def _multi_margin(program: Program, call: ast.Call, made: ast.Call) -> object:
+    return look_at(made, call)
 
 
 # --- options ---
 
 
-@suspects("ignored index of a real class")
-def _ignored(program: Program) -> Iterator[Spot]:
-    for call, made in uses(program, "cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"):
-        given = argument(call, "ignore_index") or argument(made, "ignore_index")
-        value = setting(program, given)
-        near = words_of(given) | words_of(argument(call, "target", 1))
-        if "pad" in source(program):
-            continue
-        if value is not None and value >= 0 and not near & {"void", "ignore", "unlabeled", "token"}:
-            yield spot(made, call, text=shown(made))
+@suspects_rows("ignored index of a real class", uses_of("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"))
+def _ignored(program: Program, call: ast.Call, made: ast.Call) -> object:
+    given = argument(call, "ignore_index") or argument(made, "ignore_index")
+    value = setting(program, given)
+    near = words_of(given) | words_of(argument(call, "target", 1))
+    if "pad" in source(program):
+        return False
+    odd = value is not None and value >= 0 and not near & {"void", "ignore", "unlabeled", "token"}
+    return odd and look_at(made, call)
 
 
-@suspects("ignored places in a mean")
-def _mean_of_ignored(program: Program) -> Iterator[Spot]:
+@suspects_rows("ignored places in a mean", uses_of("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"))
+def _mean_of_ignored(program: Program, call: ast.Call, made: ast.Call) -> Iterator[Spot]:
     """Find a cross entropy with ignore_index and reduction="none" that `mean()` averages, ignored places included."""
-    for call, made in uses(program, "cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"):
-        given = argument(call, "ignore_index") or argument(made, "ignore_index")
-        if given is not None and option(call, made, "reduction") == "none":
-            yield from (spot(one, call, text=shown(one)) for kind, one in reduced_by(program, call) if kind == "mean")
+    given = argument(call, "ignore_index") or argument(made, "ignore_index")
+    if given is not None and option(call, made, "reduction") == "none":
+        yield from (look_at(one, call) for kind, one in reduced_by(program, call) if kind == "mean")
 
 
-@suspects("weights times a mean")
-def _weighted_mean(program: Program) -> Iterator[Spot]:
+@suspects_each("weights times a mean", ast.Call)
+def _weighted_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `(criterion(out, y) * weights).mean()` with a criterion that is one number already."""
-    for call in program.calls:
-        kind, inner = reduction(program, call)
-        if not kind or not isinstance(node := held(program, inner), ast.BinOp) or not isinstance(node.op, ast.Mult):
-            continue
-        for side in (node.left, node.right):
-            made = _loss_of(program, held(program, side))
-            if made is not None and option(*made, "reduction") in {None, "mean", "sum", "batchmean"}:
-                yield spot(call, made[0], text=shown(call), loss=shown(made[0], 40))
+    kind, inner = reduction(program, call)
+    if not kind or not isinstance(node := held(program, inner), ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return
+    for side in (node.left, node.right):
+        made = _loss_of(program, held(program, side))
+        if made is not None and option(*made, "reduction") in {None, "mean", "sum", "batchmean"}:
+            yield look_at(call, made[0], loss=shown(made[0], 40))
 
 
 def _loss_of(program: Program, node: ast.expr | None) -> tuple[ast.Call, ast.Call] | None:
@@ -467,13 +419,9 @@ _ANSWERS = named("logit logits pred preds prediction predictions output outputs 
 _TRUTHS = named("target targets label labels truth y gt true")
 
 
-@suspects("names of prediction and target exchanged")
-def _names_exchanged(program: Program) -> Iterator[Spot]:
+@suspects_each("names of prediction and target exchanged", losses)
+def _names_exchanged(program: Program, one: Loss) -> object:
     """Find `loss(targets, logits)`."""
-    for one in losses(program):
-        first, second = ident(one.input).split("_"), ident(one.target).split("_")
-        if len(first) == len(second) == 1 and first[0] in _TRUTHS and second[0] in _ANSWERS:
-            yield spot(one.call, text=shown(one.call), first=first[0], second=second[0])
-
-
-SUSPECTS = suspects_of(globals())
+    first, second = ident(one.input).split("_"), ident(one.target).split("_")
+    odd = len(first) == len(second) == 1 and first[0] in _TRUTHS and second[0] in _ANSWERS
+    return odd and look_at(one.call, first=first[0], second=second[0])

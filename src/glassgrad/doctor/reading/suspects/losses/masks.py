@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import Program, argument, constant
+from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     KEEPING,
     about_loss,
@@ -31,7 +31,8 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import LOSSES, end, layer, library_name, losses
 
 _DEEPEST = 3
@@ -41,61 +42,55 @@ _BATCH = re.compile(r"batch_?size|\bbs\b|len\(|\.size\(0\)|\.shape\[0\]|\bn_?bat
 # --- reductions and masks ---
 
 
-@suspects("loss reduced over the batch axis")
-def _batch_axis(program: Program) -> Iterator[Spot]:
+@suspects_each("loss reduced over the batch axis", ast.Call)
+def _batch_axis(program: Program, call: ast.Call) -> object:
     """Find a sum or softmax over axis 0 in a loss."""
-    for call in program.calls:
-        name, inner = called(program, call)
-        place = 1 if program.names.full(call.func) else 0
-        along = constant(argument(call, "dim", place) or argument(call, "axis"))
-        text = about_loss(program, call)
-        known = along == 0 and not isinstance(along, bool) and name in {"sum", "log_softmax", "softmax", "logsumexp"}
-        near = ast.unparse(inner) if inner is not None else "stack"
-        if known and text and not re.search(r"stack|dice|iou|count|class", near + text):
-            yield spot(call, text=shown(call))
+    name, inner = called(program, call)
+    place = 1 if program.names.full(call.func) else 0
+    along = constant(argument(call, "dim", place) or argument(call, "axis"))
+    said = about_loss(program, call)
+    known = along == 0 and not isinstance(along, bool) and name in {"sum", "log_softmax", "softmax", "logsumexp"}
+    near = text(inner) if inner is not None else "stack"
+    return known and said and not re.search(r"stack|dice|iou|count|class", near + said)
 
 
-@suspects("masked values averaged over all places")
-def _masked_mean(program: Program) -> Iterator[Spot]:
+@suspects_each("masked values averaged over all places", ast.Call)
+def _masked_mean(program: Program, call: ast.Call) -> object:
     """Find `(loss * mask).mean()`, which divides by all places, masked ones included."""
-    for call in program.calls:
-        kind, inner = reduction(program, call)
-        node = held(program, inner)
-        if kind != "mean" or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-            continue
-        masks = [one for one in factors_of(node) if words(ident(held(program, one))) & _MASKS or "mask" in ident(one)]
-        if masks and about_loss(program, call):
-            yield spot(call, text=shown(call), mask=shown(masks[0], 30))
+    kind, inner = reduction(program, call)
+    node = held(program, inner)
+    if kind != "mean" or not is_binary(node, ast.Mult):
+        return False
+    masks = [one for one in factors_of(node) if words(ident(held(program, one))) & _MASKS or "mask" in ident(one)]
+    return masks and about_loss(program, call) and look_at(call, mask=shown(masks[0], 30))
 
 
 @suspects("mean over what may be nothing")
 def _maybe_none(program: Program) -> Iterator[Spot]:
     """Find a division by the sum of a mask, and the mean of selected values, without a bound from below."""
     for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        if is_binary(node, ast.Div):
             below = held(program, node.right)
             kind, inner = reduction(program, below)
             known = words_of(inner) & (_MASKS | {"pos", "positive", "positives", "same", "pairs"})
             if kind == "sum" and known and about_loss(program, node):
-                yield spot(node, text=shown(node))
+                yield look_at(node)
         kind, inner = reduction(program, node)
         picked = inner.slice if kind == "mean" and isinstance(inner, ast.Subscript) else None
         if words_of(picked) & {"mask", "pos", "neg", "positive", "valid"} and about_loss(program, node):
             assert isinstance(node, ast.expr)
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
-@suspects("mean divided by the batch once more")
-def _divided(program: Program) -> Iterator[Spot]:
+@suspects_each("mean divided by the batch once more", ast.BinOp | ast.AugAssign)
+def _divided(program: Program, node: ast.BinOp | ast.AugAssign) -> object:
     """Find a loss of the library, or a mean, that the training divides by the batch."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Div):
-            continue
-        value = node.left if isinstance(node, ast.BinOp) else node.target
-        size = node.right if isinstance(node, ast.BinOp) else node.value
-        is_mean = reduced(program, held(program, value)) == "mean"
-        if is_mean and _BATCH.search(ast.unparse(size)) and about_loss(program, node):
-            yield spot(node, text=shown(node))
+    if not isinstance(node.op, ast.Div):
+        return False
+    value = node.left if isinstance(node, ast.BinOp) else node.target
+    size = node.right if isinstance(node, ast.BinOp) else node.value
+    is_mean = reduced(program, held(program, value)) == "mean"
+    return is_mean and _BATCH.search(text(size)) and about_loss(program, node)
 
 
 @suspects("loss without the mask of its part")
@@ -104,27 +99,26 @@ def _no_mask(program: Program) -> Iterator[Spot]:
     names = {ident(one) for one in program.nodes if isinstance(one, ast.Name | ast.Attribute)}
     masks = [one for one in names if re.search(r"^(train_?mask|idx_?train|mask_?train)$", one)]
     for one in losses(program) if masks else ():
-        text = " ".join(ast.unparse(part) for part in within(program, one.call) if isinstance(part, ast.expr))
+        said = " ".join(text(part) for part in within(program, one.call) if isinstance(part, ast.expr))
         trains = is_loss_name(assigned(program, one.call)) and "val" not in assigned(program, one.call)
-        if trains and not re.search(r"mask|idx|index", text) and "loader" not in source(program):
-            yield spot(one.call, text=shown(one.call), mask=masks[0])
+        if trains and not re.search(r"mask|idx|index", said) and "loader" not in source(program):
+            yield look_at(one.call, mask=masks[0])
 
 
-@suspects("mask that a loss never reads")
-def _unread_mask(program: Program) -> Iterator[Spot]:
+@suspects_each("mask that a loss never reads", loss_functions)
+def _unread_mask(program: Program, function: Function) -> Iterator[Spot]:
     """Find a loss function that gets a mask from its callers and compares all places."""
-    for function in loss_functions(program):
-        read = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
-        given = parameters(function)
-        unread = [one for one in given if one not in read and words(one) & {"mask", "masks", "observed", "valid"}]
-        sums = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _compares(program, one, given)]
-        owner = program.owner(function)
-        name = owner.node.name if owner is not None and function.name in {"forward", "__call__"} else function.name
-        made = any(isinstance(one, ast.Name) and one.id == name for one in program.nodes)
-        used = made or program.calls_of(name) or program.calls_of(f".{name}")
-        if unread and sums and used:
-            first = min(sums, key=lambda one: (one.lineno, -len(ast.unparse(one))))
-            yield spot(first, function, text=shown(first), mask=unread[0], function=function.name)
+    read = names_in(function)
+    given = parameters(function)
+    unread = [one for one in given if one not in read and words(one) & {"mask", "masks", "observed", "valid"}]
+    sums = [one for one in nodes_in(function, ast.Call) if _compares(program, one, given)]
+    owner = program.owner(function)
+    name = owner.node.name if owner is not None and function.name in {"forward", "__call__"} else function.name
+    made = any(one.id == name for one in nodes(program, ast.Name))
+    used = made or program.calls_of(name) or program.calls_of(f".{name}")
+    if unread and sums and used:
+        first = min(sums, key=lambda one: (one.lineno, -len(text(one))))
+        yield look_at(first, function, mask=unread[0], function=function.name)
 
 
 def _compares(program: Program, call: ast.Call, given: list[str]) -> bool:
@@ -161,42 +155,35 @@ def _is_thin(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     return vector or is_column(program, node)
 
 
-@suspects("column beside a row")
-def _column(program: Program) -> Iterator[Spot]:
+@suspects_each("column beside a row", operations(ast.Add | ast.Sub | ast.Mult))
+def _column(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a sum, difference or product of (N, 1) and of a value that a reduction made (N,)."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
-            continue
-        for one, other in ((node.left, node.right), (node.right, node.left)):
-            thin = _is_thin(program, one) and not _is_row(program, one)
-            if thin and _is_row(program, other) and not _is_thin(program, other):
-                yield spot(node, text=shown(node), column=shown(one, 30), row=shown(other, 30))
-                break
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        thin = _is_thin(program, one) and not _is_row(program, one)
+        if thin and _is_row(program, other) and not _is_thin(program, other):
+            yield look_at(node, column=shown(one, 30), row=shown(other, 30))
+            break
 
 
-@suspects("divergence averaged over the latent numbers")
-def _thin_divergence(program: Program) -> Iterator[Spot]:
+@suspects_each("divergence averaged over the latent numbers", ast.Call)
+def _thin_divergence(program: Program, call: ast.Call) -> object:
     """Find the mean over everything of `1 + logvar - mu ** 2 - exp(logvar)`."""
-    for call in program.calls:
-        kind, inner = reduction(program, call)
-        value = held(program, inner)
-        text = ast.unparse(value) if isinstance(value, ast.BinOp) and reduced(program, call) == "mean" else ""
-        parts = (r"\*\* 2|pow\(2|square", r"exp\(", r"1(\.0)? [+-]|[+-] 1\b", r"log|lv")
-        if kind == "mean" and all(re.search(one, text) for one in parts):
-            yield spot(call, text=shown(call))
+    kind, inner = reduction(program, call)
+    value = held(program, inner)
+    said = text(value) if isinstance(value, ast.BinOp) and reduced(program, call) == "mean" else ""
+    parts = (r"\*\* 2|pow\(2|square", r"exp\(", r"1(\.0)? [+-]|[+-] 1\b", r"log|lv")
+    return kind == "mean" and all(re.search(one, said) for one in parts)
 
 
-@suspects("softmax along the rows of a map")
-def _along_rows(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name, operand = called(program, call)
-        if name not in {"softmax", "log_softmax"}:
-            continue
-        found = end(program, operand)
-        along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
-        shaped = any(called(program, one)[0] in KEEPING | {"permute", "transpose"} for one in within(program, operand))
-        if found is not None and found.op == "conv" and along in {-1, 2, 3, -2} and not shaped:
-            yield spot(call, text=shown(call))
+@suspects_each("softmax along the rows of a map", ast.Call)
+def _along_rows(program: Program, call: ast.Call) -> object:
+    name, operand = called(program, call)
+    if name not in {"softmax", "log_softmax"}:
+        return False
+    found = end(program, operand)
+    along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
+    shaped = any(called(program, one)[0] in KEEPING | {"permute", "transpose"} for one in within(program, operand))
+    return found is not None and found.op == "conv" and along in {-1, 2, 3, -2} and not shaped
 
 
 _SCORES = re.compile(
@@ -205,43 +192,33 @@ _SCORES = re.compile(
 )
 
 
-@suspects("score added to a loss")
-def _score(program: Program) -> Iterator[Spot]:
+@suspects_each("score added to a loss", ast.Assign | ast.Return)
+def _score(program: Program, one: ast.Assign | ast.Return) -> Iterator[Spot]:
     """Find a term with a plus that calls a similarity, a likelihood or another score."""
-    for one in program.nodes:
-        if not isinstance(one, ast.Assign | ast.Return) or one.value is None:
-            continue
-        function = program.function(one)
-        name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(function, "name", "")
-        if not re.search(r"loss|(^|_)cost", name.lower()):
-            continue
-        for sign, term in terms_of(program, one.value):
-            callee = ident(term.func) if isinstance(term, ast.Call) else ""
-            if sign > 0 and _SCORES.search(callee) and not re.search(r"loss|neg|cross|dis|nll|1 -", callee.lower()):
-                yield spot(one, text=shown(term))
+    if one.value is None:
+        return
+    function = program.function(one)
+    name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(function, "name", "")
+    if not re.search(r"loss|(^|_)cost", name.lower()):
+        return
+    for sign, term in terms_of(program, one.value):
+        callee = ident(term.func) if isinstance(term, ast.Call) else ""
+        if sign > 0 and _SCORES.search(callee) and not re.search(r"loss|neg|cross|dis|nll|1 -", callee.lower()):
+            yield spot(one, text=shown(term))
 
 
-@suspects("levels of an ordinal label")
-def _levels(program: Program) -> Iterator[Spot]:
+@suspects_each("levels of an ordinal label", ast.Compare)
+def _levels(program: Program, node: ast.Compare) -> object:
     """Find `arange(k) > y`, which marks the levels above a label."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
-            continue
-        left, right = node.left, node.comparators[0]
-        sides = (left, right) if isinstance(node.ops[0], ast.Gt | ast.GtE) else (right, left)
-        both = isinstance(program.parents.get(node), ast.BinOp)  # one edge of a box
-        places = "arange" in ast.unparse(held(program, sides[0]) or left) and not both
-        if (
-            places
-            and isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE)
-            and is_target(program, _plain(sides[1]))
-        ):
-            yield spot(node, text=shown(node))
-
-
-def _plain(node: ast.expr) -> ast.expr:
-    """Return x of `x[:, None]`."""
-    return node.value if isinstance(node, ast.Subscript) else node
+    if len(node.ops) != 1:
+        return False
+    left, right = node.left, node.comparators[0]
+    sides = (left, right) if isinstance(node.ops[0], ast.Gt | ast.GtE) else (right, left)
+    both = isinstance(program.parents.get(node), ast.BinOp)  # one edge of a box
+    places = "arange" in text(held(program, sides[0]) or left) and not both
+    if not places or not isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE):
+        return False
+    return is_target(program, sides[1].value if isinstance(sides[1], ast.Subscript) else sides[1])
 
 
 # --- penalties ---
@@ -255,12 +232,12 @@ def _plain_penalty(program: Program) -> Iterator[Spot]:
         base = inner.value if isinstance(inner, ast.Attribute) and inner.attr in {"data", "weight"} else inner
         weights = _is_parameter(program, base) or (isinstance(inner, ast.Attribute) and inner.attr == "weight")
         if kind and weights and (about_loss(program, call) or "reg" in assigned(program, call)):
-            yield spot(call, text=shown(call))
-    for node in program.nodes:
-        if isinstance(node, ast.Attribute) and node.attr == "data" and _is_parameter(program, node.value):
-            text = ast.unparse(program.statement(node))
-            if re.search(r"norm|abs|pow|\*\* 2|square", text) and about_loss(program, node):
-                yield spot(node, text=shown(node))
+            yield look_at(call)
+    for node in nodes(program, ast.Attribute):
+        if node.attr == "data" and _is_parameter(program, node.value):
+            said = text(program.statement(node))
+            if re.search(r"norm|abs|pow|\*\* 2|square", said) and about_loss(program, node):
+                yield look_at(node)
 
 
 def _is_parameter(program: Program, node: ast.expr | None) -> bool:
@@ -269,8 +246,8 @@ def _is_parameter(program: Program, node: ast.expr | None) -> bool:
     for outer in program.outward(node):
         loops = [outer] if isinstance(outer, ast.For) else getattr(outer, "generators", [])
         for one in loops:
-            inside = {part.id for part in ast.walk(one.target) if isinstance(part, ast.Name)}
-            if node.id in inside and re.search(r"parameters\(|params\b", ast.unparse(one.iter)):
+            inside = names_in(one.target)
+            if node.id in inside and re.search(r"parameters\(|params\b", text(one.iter)):
                 return True
     return False
 
@@ -278,45 +255,31 @@ def _is_parameter(program: Program, node: ast.expr | None) -> bool:
 # --- options ---
 
 
-@suspects("strong label smoothing")
-def _smooth(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        value = setting(program, argument(call, "label_smoothing"))
-        if value is not None and value >= 0.3:
-            yield spot(call, text=shown(call))
+@suspects_each("strong label smoothing", ast.Call)
+def _smooth(program: Program, call: ast.Call) -> object:
+    value = setting(program, argument(call, "label_smoothing"))
+    return value is not None and value >= 0.3
 
 
-@suspects("threshold of a robust loss")
-def _threshold(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        if library_name(program, call) in {"HuberLoss", "huber_loss", "SmoothL1Loss", "smooth_l1_loss"}:
-            value = setting(program, argument(call, "delta") or argument(call, "beta"))
-            if value is not None and (0 < value <= 1e-3 or value >= 20):
-                yield spot(call, text=shown(call))
+@suspects_each("threshold of a robust loss", ast.Call)
+def _threshold(program: Program, call: ast.Call) -> object:
+    if library_name(program, call) not in {"HuberLoss", "huber_loss", "SmoothL1Loss", "smooth_l1_loss"}:
+        return False
+    value = setting(program, argument(call, "delta") or argument(call, "beta"))
+    return value is not None and (0 < value <= 1e-3 or value >= 20)
 
 
-@suspects("pos_weight upside down")
-def _upside_down(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        given = argument(call, "pos_weight")
-        for node in within(program, given):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-                over, under = words_of(node.left), words_of(node.right)
-                if over & {"pos", "positive", "positives", "ones"} and under & {
-                    "neg",
-                    "negative",
-                    "negatives",
-                    "zeros",
-                }:
-                    yield spot(node, call, text=shown(node))
+@suspects_each("pos_weight upside down", ast.Call)
+def _upside_down(program: Program, call: ast.Call) -> Iterator[Spot]:
+    given = argument(call, "pos_weight")
+    for node in within(program, given):
+        if is_binary(node, ast.Div):
+            over, under = words_of(node.left), words_of(node.right)
+            if over & {"pos", "positive", "positives", "ones"} and under & {"neg", "negative", "negatives", "zeros"}:
+                yield look_at(node, call)
 
 
-@suspects("weights of the classes")
-def _class_weights(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name = library_name(program, call)
-        if name in {"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"} and argument(call, "weight"):
-            yield spot(call, text=shown(call))
-
-
-SUSPECTS = suspects_of(globals())
+@suspects_each("weights of the classes", ast.Call)
+def _class_weights(program: Program, call: ast.Call) -> object:
+    name = library_name(program, call)
+    return name in {"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"} and argument(call, "weight")

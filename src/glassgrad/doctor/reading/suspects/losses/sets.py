@@ -10,11 +10,12 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
-from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.rule import Spot, shown
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, complement, within
 from glassgrad.doctor.reading.suspects.losses.written import text_within, two_sides
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source, text
+from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, source, text
 
 _SURVIVAL = re.compile(r"cox|surv|hazard|partial|breslow|censor", re.IGNORECASE)
 _TIME = re.compile(r"^(t|tb|ts|y|durs?|durations?|surv\w*|\w*times?\w*|os|pfs)$", re.IGNORECASE)
@@ -31,21 +32,20 @@ def _risk(program: Program) -> Iterator[Spot]:
     """Find the running sums of a survival loss over times that are sorted the other way."""
     if not _SURVIVAL.search(source(program)):
         return
-    orders = [
-        one for one in program.calls if called(program, one) in {"argsort", "sort"} and _is_of_times(program, one)
-    ]
+    orders = [one for one in program.calls if called(program, one) in {"argsort", "sort"}]
+    orders = [one for one in orders if _is_of_times(program, one)]
     for function in (node for node in program.nodes if isinstance(node, FUNCTIONS)):
-        sums = [one for one in ast.walk(function) if isinstance(one, ast.Call) and _runs_over_risks(program, one)]
+        sums = [one for one in nodes_in(function, ast.Call) if _runs_over_risks(program, one)]
         flipped = "flip" in text(function) or "[::-1]" in text(function)
         for order in orders if sums and program.function(sums[0]) is function else ():
             down = _is_downwards(program, order)
             if down == flipped and program.function(order) in {function, None} | _callers(program, function):
-                yield spot(order, sums[0], text=shown(order), way="downwards" if down else "upwards")
+                yield look_at(order, sums[0], way="downwards" if down else "upwards")
 
 
 def _callers(program: Program, function: Function) -> set[Function | None]:
     """Return the functions of the script that have no running sum of their own, if a loss gets its order from them."""
-    given = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
+    given = names_in(function)
     ordered = bool(given & {"order", "idx", "indices", "argsort"})
     others = {node for node in program.nodes if isinstance(node, FUNCTIONS)} if not ordered else set()
     return {one for one in others if not re.search(r"index|concordance|metric|brier|auc", one.name)}
@@ -82,27 +82,18 @@ def _each_batch(program: Program) -> Iterator[Spot]:
         return
     if not any(_is_of_batches(one.node) for one in trainings(program)):
         return
-    for node in program.nodes:
+    for node in nodes(program, ast.BinOp):
         outer = program.parents.get(node)
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add) or isinstance(outer, ast.BinOp):
+        if not is_binary(node, ast.Add) or isinstance(outer, ast.BinOp):
             continue
         name = getattr(program.function(node), "name", "")
         used = about_loss(program, node) or re.search("loss|elbo", name)
-        parts = list(_added(node))
+        parts = flat(node, ast.Add)
         found = [it for one in parts if (it := _divergence(program, one)) is not None]
         others = [one for one in parts if _divergence(program, one) is None and not isinstance(one, ast.Constant)]
         weighed = any(_is_weighed(program, one) for one in others)
         if used and found and others and not weighed and not _DIVERGENCE.search(name):
-            yield spot(node, found[0], text=shown(node), name=shown(found[0]))
-
-
-def _added(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the terms of a sum."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        yield from _added(node.left)
-        yield from _added(node.right)
-    else:
-        yield node
+            yield look_at(node, found[0], name=shown(found[0]))
 
 
 def _is_weighed(program: Program, node: ast.expr) -> bool:
@@ -137,7 +128,7 @@ def _divergence(program: Program, node: ast.expr) -> ast.Call | None:
 def _reads_weights(program: Program, function: Function) -> bool:
     """Tell whether a method reads parameters of its object."""
     owner = program.owner(function)
-    names = {one.attr for one in ast.walk(function) if isinstance(one, ast.Attribute) and text(one.value) == "self"}
+    names = {one.attr for one in nodes_in(function, ast.Attribute) if text(one.value) == "self"}
     bounds = [one.value for name in names for one in program.attribute(owner, name)]
     return any(isinstance(one, ast.Call) and last(program.names.full(one.func)) == "Parameter" for one in bounds)
 
@@ -145,25 +136,24 @@ def _reads_weights(program: Program, function: Function) -> bool:
 # --- masks of targets ---
 
 
-@suspects("mask by the sign of a centred target")
-def _centred(program: Program) -> Iterator[Spot]:
+@suspects_each("mask by the sign of a centred target", ast.Compare)
+def _centred(program: Program, node: ast.Compare) -> Iterator[Spot]:
     """Find `mask = target > 0` of a target from which its mean was subtracted."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.Gt | ast.GtE):
-            continue
-        statement = program.statement(node)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-        masks = re.search(r"mask|valid|keep|known|observed", ident(target))
-        if number(node.comparators[0]) == 0 and masks and isinstance(node.left, ast.Name | ast.Subscript):
-            ends = flow(program).ends(node.left)
-            if ends and all(_is_centred(one.node) for one in ends):
-                yield spot(node, statement, text=shown(node), made=shown(ends[0].node))
+    if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Gt | ast.GtE):
+        return
+    statement = program.statement(node)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    masks = re.search(r"mask|valid|keep|known|observed", ident(target))
+    if number(node.comparators[0]) == 0 and masks and isinstance(node.left, ast.Name | ast.Subscript):
+        ends = flow(program).ends(node.left)
+        if ends and all(_is_centred(one.node) for one in ends):
+            yield look_at(node, statement, made=shown(ends[0].node))
 
 
 def _is_centred(node: ast.expr) -> bool:
     """Tell whether an expression is `(x - mean) / std`."""
-    inner = node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
-    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
+    inner = node.left if is_binary(node, ast.Div) else None
+    if is_binary(inner, ast.Sub):
         return bool(_MEAN.search(text(inner.right)))
     call = node.func if isinstance(node, ast.Call) else None
     return call is not None and last(text(call)) in {"standardize", "standardise", "zscore"}
@@ -184,13 +174,13 @@ def _other_way(program: Program) -> Iterator[Spot]:
     if len(set(said)) != 1 or _turned(program):
         return
     ((alike, data),) = said.items()
-    for node in program.nodes:
-        sides = two_sides(node) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else None
-        if sides is None or not isinstance(node, ast.expr):
+    for node in nodes(program, ast.expr):
+        sides = two_sides(node) if is_binary(node, ast.Add) else None
+        if sides is None:
             continue
         hinged = [any(_HINGE.search(" ".join(text_within(program, one))) for one in side) for side in sides]
         if hinged[0] != hinged[1] and alike == int(hinged[0]):  # the first side has the factor y
-            yield spot(node, data, program.statement(node), text=shown(node), far=str(alike), data=shown(data))
+            yield look_at(node, data, program.statement(node), far=str(alike), data=shown(data))
 
 
 def _turned(program: Program) -> bool:
@@ -224,7 +214,7 @@ def _compared(program: Program, node: ast.Compare) -> Iterator[tuple[int, ast.ex
         return
     for one, other in (sides, sides[::-1]):
         held = program.value_of(one) if isinstance(one, ast.Name) else one
-        near = next((it for it in ast.walk(held or one) if isinstance(it, ast.Compare)), None)
+        near = next((nodes_in(held or one, ast.Compare)), None)
         below = near is not None and isinstance(near.ops[0], ast.Lt | ast.LtE)
         if near is not None and _DISTANCE.match(text(near.left)) and _LABELS.search(text(other)) and equal:
             yield int(below), node
@@ -235,6 +225,3 @@ def _compared(program: Program, node: ast.Compare) -> Iterator[tuple[int, ast.ex
     drawn = _LABELS.search(name) or _SAME.search(name) or isinstance(statement, ast.Return)
     if pair and drawn and not re.search(r"1(\.0)? - |~|not |where\(|\.sum\(|mean\(", text(statement)):
         yield int(equal), node
-
-
-SUSPECTS = suspects_of(globals())

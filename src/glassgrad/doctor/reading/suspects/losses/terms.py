@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import LOOPS, Program, argument, number
+from glassgrad.doctor.reading.program import LOOPS, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     about_loss,
     assigned,
@@ -30,7 +30,8 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident, names_in
+from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import end, losses
 
 # --- logarithms ---
@@ -51,30 +52,29 @@ def _normal(program: Program) -> Iterator[Spot]:
                 yield spot(call, text=shown(given))
 
 
-@suspects("likelihood with a turned variance")
-def _likelihood(program: Program) -> Iterator[Spot]:
+@suspects_each("likelihood with a turned variance", ast.BinOp)
+def _likelihood(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a squared error times exp(logvar), or a squared error by a variance without its logarithm."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not about_loss(program, node):
-            continue
-        sides = (node.left, node.right)
-        squares = [one for one in sides if _is_square(program, held(program, one))]
-        raised = [one for one in sides if _is_exp_of_log(program, one)]
-        if isinstance(node.op, ast.Mult) and squares and raised:
-            yield spot(node, text=shown(node), what="multiplies the squared error by the variance")
-        elif isinstance(node.op, ast.Div) and squares and words_of(node.right) & {"var", "variance", "sigma"}:
-            if _adds_logarithm(program, node) or not is_target_inside(program, node.left):
-                continue
-            yield spot(node, text=shown(node), what="lets the variance grow without a price")
+    if not about_loss(program, node):
+        return
+    sides = (node.left, node.right)
+    squares = [one for one in sides if _is_square(program, held(program, one))]
+    raised = [one for one in sides if _is_exp_of_log(program, one)]
+    if isinstance(node.op, ast.Mult) and squares and raised:
+        yield look_at(node, what="multiplies the squared error by the variance")
+    elif isinstance(node.op, ast.Div) and squares and words_of(node.right) & {"var", "variance", "sigma"}:
+        if _adds_logarithm(program, node) or not is_target_inside(program, node.left):
+            return
+        yield look_at(node, what="lets the variance grow without a price")
 
 
 def _adds_logarithm(program: Program, node: ast.AST) -> bool:
     """Tell whether the function around a node adds a logarithm to something."""
     parts = list(ast.walk(program.function(node) or program.statement(node)))
-    sums = [one for one in parts if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Sub)]
+    sums = [one for one in parts if is_binary(one, ast.Add | ast.Sub)]
     sides = [side for one in sums for side in (one.left, one.right)]
     sides += [one.value for one in parts if isinstance(one, ast.AugAssign)]
-    return any("log" in ast.unparse(side) for side in sides)
+    return any("log" in text(side) for side in sides)
 
 
 def is_target_inside(program: Program, node: ast.expr) -> bool:
@@ -85,16 +85,14 @@ def is_target_inside(program: Program, node: ast.expr) -> bool:
 def _is_square(program: Program, node: ast.expr | None) -> bool:
     name, base = called(program, node)
     inner = held(program, base)
-    return name in {"pow", "square"} and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
+    return name in {"pow", "square"} and is_binary(inner, ast.Sub)
 
 
 def _is_exp_of_log(program: Program, node: ast.expr) -> bool:
     name, inner = called(program, held(program, node))
-    return (
-        name == "exp"
-        and isinstance(inner, ast.Name | ast.Attribute)
-        and bool(words(ident(inner)) & {"logvar", "log", "lv", "s"})
-    )
+    if name != "exp" or not isinstance(inner, ast.Name | ast.Attribute):
+        return False
+    return bool(words(ident(inner)) & {"logvar", "log", "lv", "s"})
 
 
 def _log_of(program: Program, node: ast.expr | None) -> ast.expr | None:
@@ -102,10 +100,10 @@ def _log_of(program: Program, node: ast.expr | None) -> ast.expr | None:
     name, inner = called(program, held(program, node))
     if name not in {"log", "log2"}:
         return None
-    small = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add)
+    small = is_binary(inner, ast.Add)
     if small and isinstance(inner, ast.BinOp):
         inner = inner.left if complement(inner.left) is not None or number(inner.right) is not None else inner
-        inner = inner.left if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) else inner
+        inner = inner.left if is_binary(inner, ast.Add) else inner
     name, operand = called(program, inner)
     return operand if name in {"clamp", "clip"} else inner
 
@@ -132,7 +130,7 @@ def _binary(program: Program) -> Iterator[Spot]:
         if len(halves) == 2 and len(turned) == 1:
             same = (complement(plain[0][2]) is None) == (complement(turned[0][2]) is None)
             if same or plain[0][0] != turned[0][0]:
-                yield spot(node, program.statement(node), text=shown(node), what="its halves do not fit each other")
+                yield look_at(node, program.statement(node), what="its halves do not fit each other")
         elif (
             len(halves) == 1
             and plain
@@ -140,11 +138,9 @@ def _binary(program: Program) -> Iterator[Spot]:
             and (found := end(program, plain[0][2])) is not None
             and found.op == "sigmoid"
         ):
-            yield spot(
-                node, program.statement(node), text=shown(node), what="it says nothing about examples of label 0"
-            )
+            yield look_at(node, program.statement(node), what="it says nothing about examples of label 0")
         elif halves and is_target(program, halves[0][2]) and not is_target(program, halves[0][1]):
-            yield spot(node, program.statement(node), text=shown(node), what="it takes the logarithm of the target")
+            yield look_at(node, program.statement(node), what="it takes the logarithm of the target")
 
 
 def _tops(program: Program) -> Iterator[ast.expr]:
@@ -155,22 +151,21 @@ def _tops(program: Program) -> Iterator[ast.expr]:
             yield value
 
 
-@suspects("cross entropy without its minus")
-def _no_minus(program: Program) -> Iterator[Spot]:
+@suspects_each("cross entropy without its minus", ast.Assign | ast.Return)
+def _no_minus(program: Program, one: ast.Assign | ast.Return) -> object:
     """Find a loss that is a sum or mean of targets times log-probabilities, or an entropy, with a plus."""
-    for one in program.nodes:
-        if not isinstance(one, ast.Assign | ast.Return) or one.value is None:
-            continue
-        found = list(terms_of(program, one.value))
-        name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
-        entropy = "entropy" in name.lower() and not re.search(r"neg|cross|loss", name.lower())
-        wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss|entropy)(_|$)", name.lower())
-        if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, held(program, one.value))):
-            continue
-        parts = factors_of(found[0][1])
-        logs = [part for part in parts if _is_log(program, part)]
-        if len(parts) == 2 and len(logs) == 1 and (entropy or any(is_target(program, part) for part in parts)):
-            yield spot(one, text=shown(one.value))
+    if one.value is None:
+        return False
+    found = list(terms_of(program, one.value))
+    name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
+    entropy = "entropy" in name.lower() and not re.search(r"neg|cross|loss", name.lower())
+    wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss|entropy)(_|$)", name.lower())
+    if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, held(program, one.value))):
+        return False
+    parts = factors_of(found[0][1])
+    logs = [part for part in parts if _is_log(program, part)]
+    odd = len(parts) == 2 and len(logs) == 1 and (entropy or any(is_target(program, part) for part in parts))
+    return odd and spot(one, text=shown(one.value))
 
 
 def _is_log(program: Program, node: ast.expr) -> bool:
@@ -178,37 +173,23 @@ def _is_log(program: Program, node: ast.expr) -> bool:
     return name in {"log", "log_softmax", "logsigmoid"} or bool(words(ident(node)) & {"log", "logp", "logprobs"})
 
 
-@suspects("smoothing not spread over the classes")
-def _smoothing(program: Program) -> Iterator[Spot]:
+@suspects_each("smoothing not spread over the classes", operations(ast.Add))
+def _smoothing(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `y * (1 - eps) + eps` without a division by the number of classes."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-            continue
-        for one, other in ((node.left, node.right), (node.right, node.left)):
-            less = [
-                text for part in factors_of(one) if (inner := complement(part)) is not None and (text := _text(inner))
-            ]
-            hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in factors_of(one))
-            if (
-                less
-                and hot
-                and ast.unparse(other) == less[0]
-                and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE)
-            ):
-                yield spot(node, text=shown(node))
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        turned = [inner for part in factors_of(one) if (inner := complement(part)) is not None]
+        less = [text(inner) for inner in turned if number(inner) is None]
+        hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in factors_of(one))
+        if less and hot and text(other) == less[0] and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE):
+            yield look_at(node)
 
 
-def _text(node: ast.expr) -> str:
-    return ast.unparse(node) if number(node) is None else ""
-
-
-@suspects("divergence from the prior to the posterior")
-def _kl_order(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        if last(program.names.full(call.func)) == "kl_divergence" and len(call.args) == 2:
-            first, second = ("prior" in ast.unparse(held(program, one) or one) + ast.unparse(one) for one in call.args)
-            if first and not second:
-                yield spot(call, text=shown(call))
+@suspects_each("divergence from the prior to the posterior", ast.Call)
+def _kl_order(program: Program, call: ast.Call) -> object:
+    if last(program.names.full(call.func)) != "kl_divergence" or len(call.args) != 2:
+        return False
+    first, second = ("prior" in text(held(program, one) or one) + text(one) for one in call.args)
+    return first and not second
 
 
 # --- terms and their weights ---
@@ -216,18 +197,12 @@ def _kl_order(program: Program) -> Iterator[Spot]:
 
 def _sums(program: Program) -> Iterator[ast.BinOp]:
     """Yield the outermost sums that a script assigns to a loss, returns from one, or calls backward of."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+    for node in nodes(program, ast.BinOp):
+        if is_binary(node, ast.Add | ast.Sub):
             outer = program.parents.get(node)
-            is_inner = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add | ast.Sub)
+            is_inner = is_binary(outer, ast.Add | ast.Sub)
             if not is_inner and about_loss(program, node):
                 yield node
-
-
-def _flat(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        return [*_flat(node.left), *_flat(node.right)]
-    return [node]
 
 
 def _is_term(program: Program, node: ast.expr) -> bool:
@@ -238,111 +213,97 @@ def _is_term(program: Program, node: ast.expr) -> bool:
     return bool(made) or any(one in known or is_loss_name(ident(one.func)) for one in calls)
 
 
-@suspects("loss term with an extreme weight")
-def _extreme(program: Program) -> Iterator[Spot]:
-    for node in _sums(program):
-        found = _flat(node)
-        if len(found) < 2 or not any(_is_term(program, one) for one in found):
-            continue
-        for one in found:
-            parts = factors_of(one)
-            sizes = [(part, setting(program, part)) for part in parts if len(parts) > 1]
-            for part, size in sizes:
-                if size is not None and (size == 0 or abs(size) >= 50 or abs(size) <= 1e-5):
-                    yield spot(node, program.statement(part), text=shown(one), size=f"{size:g}")
+@suspects_each("loss term with an extreme weight", _sums)
+def _extreme(program: Program, node: ast.BinOp) -> Iterator[Spot]:
+    found = flat(node, ast.Add | ast.Sub)
+    if len(found) < 2 or not any(_is_term(program, one) for one in found):
+        return
+    for one in found:
+        parts = factors_of(one)
+        sizes = [(part, setting(program, part)) for part in parts if len(parts) > 1]
+        for part, size in sizes:
+            if size is not None and (size == 0 or abs(size) >= 50 or abs(size) <= 1e-5):
+                yield spot(node, program.statement(part), text=shown(one), size=f"{size:g}")
 
 
-@suspects("two terms with the same weight")
-def _same_weight(program: Program) -> Iterator[Spot]:
+@suspects_each("two terms with the same weight", _sums)
+def _same_weight(program: Program, node: ast.BinOp) -> object:
     """Find `alpha * a + alpha * b` where `1 - alpha` is meant."""
-    for node in _sums(program):
-        found = _flat(node)
-        texts = [{ast.unparse(one) for one in factors_of(part)[:-1] + factors_of(part)[1:]} for part in found]
-        shared = set.intersection(*texts) if len(found) == 2 and all(texts) else set()
-        if any(re.search(r"alpha|lam|\bw\b|mix|1 - ", one) for one in shared):
-            yield spot(node, text=shown(node), weight=min(shared))
+    found = flat(node, ast.Add | ast.Sub)
+    texts = [{text(one) for one in factors_of(part)[:-1] + factors_of(part)[1:]} for part in found]
+    shared = set.intersection(*texts) if len(found) == 2 and all(texts) else set()
+    return any(re.search(r"alpha|lam|\bw\b|mix|1 - ", one) for one in shared) and look_at(node, weight=min(shared))
 
 
-@suspects("both parts of a mixture alike")
-def _mixture(program: Program) -> Iterator[Spot]:
+@suspects_each("both parts of a mixture alike", operations(ast.Add))
+def _mixture(program: Program, node: ast.BinOp) -> object:
     """Find `lam * criterion(out, y) + (1 - lam) * criterion(out, y)`."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-            continue
-        sides = [factors_of(one) for one in (node.left, node.right)]
-        calls = [[one for one in side if isinstance(one, ast.Call)] for side in sides]
-        mixed = any(complement(one) is not None for side in sides for one in side)
-        if mixed and all(len(one) == 1 for one in calls) and ast.unparse(calls[0][0]) == ast.unparse(calls[1][0]):
-            yield spot(node, text=shown(node))
+    sides = [factors_of(one) for one in (node.left, node.right)]
+    calls = [[one for one in side if isinstance(one, ast.Call)] for side in sides]
+    mixed = any(complement(one) is not None for side in sides for one in side)
+    return mixed and all(len(one) == 1 for one in calls) and text(calls[0][0]) == text(calls[1][0])
 
 
-@suspects("one term summed, another averaged")
-def _unlike(program: Program) -> Iterator[Spot]:
-    for node in _sums(program):
-        found = [held(program, one) for one in _flat(node)]
-        kinds = [reduced(program, one) for one in found]
-        if "sum" in kinds and "mean" in kinds and "/" not in ast.unparse(program.statement(node)):
-            total = found[kinds.index("sum")] or node
-            yield spot(total, node, text=shown(total), other=shown(_flat(node)[kinds.index("mean")]))
+@suspects_each("one term summed, another averaged", _sums)
+def _unlike(program: Program, node: ast.BinOp) -> Iterator[Spot]:
+    found = [held(program, one) for one in flat(node, ast.Add | ast.Sub)]
+    kinds = [reduced(program, one) for one in found]
+    if "sum" in kinds and "mean" in kinds and "/" not in text(program.statement(node)):
+        total = found[kinds.index("sum")] or node
+        yield look_at(total, node, other=shown(flat(node, ast.Add | ast.Sub)[kinds.index("mean")]))
 
 
-@suspects("learned weight of a loss term")
-def _learned(program: Program) -> Iterator[Spot]:
+@suspects_each("learned weight of a loss term", _sums)
+def _learned(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a term times a parameter that occurs in no other term, so that the loss falls with the parameter."""
-    for node in _sums(program):
-        for one in _flat(node):
-            inner = [part for factor in factors_of(one) for part in ast.walk(factor) if isinstance(part, ast.Attribute)]
-            for part in inner if len(factors_of(one)) > 1 else ():
-                outer = program.parents.get(part)
-                text = ast.unparse(outer if isinstance(outer, ast.Subscript) else part)
-                made = {ident(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
-                others = [ast.unparse(other) for other in _flat(node) if other is not one]
-                if "Parameter" in made and not any(text in other for other in others):
-                    yield spot(node, text=shown(one))
+    for one in flat(node, ast.Add | ast.Sub):
+        inner = [part for factor in factors_of(one) for part in ast.walk(factor) if isinstance(part, ast.Attribute)]
+        for part in inner if len(factors_of(one)) > 1 else ():
+            outer = program.parents.get(part)
+            said = text(outer if isinstance(outer, ast.Subscript) else part)
+            made = {ident(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
+            others = [text(other) for other in flat(node, ast.Add | ast.Sub) if other is not one]
+            if "Parameter" in made and not any(said in other for other in others):
+                yield spot(node, text=shown(one))
 
 
-@suspects("loss turned over or without its sign")
-def _inverse(program: Program) -> Iterator[Spot]:
+@suspects_each("loss turned over or without its sign", ast.expr)
+def _inverse(program: Program, node: ast.expr) -> object:
     """Find `1 / loss`, and the absolute value of a loss."""
-    for node in program.nodes:
-        inner: ast.expr | None = None
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and number(node.left) is not None:
-            inner = node.right.left if isinstance(node.right, ast.BinOp) else node.right
-        elif called(program, node)[0] == "abs":
-            inner = called(program, node)[1]
-        if isinstance(node, ast.expr) and is_loss_name(ident(inner)) and is_loss_name(assigned(program, node)):
-            yield spot(node, text=shown(node))
+    inner: ast.expr | None = None
+    if is_binary(node, ast.Div) and number(node.left) is not None:
+        inner = node.right.left if isinstance(node.right, ast.BinOp) else node.right
+    elif called(program, node)[0] == "abs":
+        inner = called(program, node)[1]
+    return is_loss_name(ident(inner)) and is_loss_name(assigned(program, node))
 
 
-@suspects("part of the loss instead of the whole")
-def _part(program: Program) -> Iterator[Spot]:
+@suspects_each("part of the loss instead of the whole", ast.Assign)
+def _part(program: Program, one: ast.Assign) -> Iterator[Spot]:
     """Find a return or backward of one term of a sum that was computed before and that nothing else trains."""
-    for one in program.nodes:
-        if not isinstance(one, ast.Assign) or not is_loss_name(assigned(program, one)):
-            continue
-        name, around = assigned(program, one), program.function(one) or program.tree
-        parts = {ident(part) for part in _flat(one.value) for part in factors_of(part)} - {"", name}
-        parts = {part for part in parts if is_loss_name(part)}
-        later = [node for node in ast.walk(around) if getattr(node, "lineno", 0) > one.lineno]
-        ends = [(node, value) for node in later for value in _trained(node)]
-        taken = {ident(value) for _, value in ends}
-        if len(parts) < 2 or name in taken or any(name in names_in(value) for _, value in ends):
-            continue
-        for node, value in ends:
-            if ident(value) in parts:
-                assert isinstance(node, ast.expr | ast.stmt)
-                yield spot(node, one, text=ident(value), total=name)
-                break
+    if not is_loss_name(assigned(program, one)):
+        return
+    name, around = assigned(program, one), program.function(one) or program.tree
+    parts = {ident(part) for part in flat(one.value, ast.Add | ast.Sub) for part in factors_of(part)} - {"", name}
+    parts = {part for part in parts if is_loss_name(part)}
+    later = [node for node in ast.walk(around) if getattr(node, "lineno", 0) > one.lineno]
+    ends = [(node, value) for node in later for value in _trained(node)]
+    taken = {ident(value) for _, value in ends}
+    if len(parts) < 2 or name in taken or any(name in names_in(value) for _, value in ends):
+        return
+    for node, value in ends:
+        if ident(value) in parts:
+            assert isinstance(node, ast.expr | ast.stmt)
+            yield spot(node, one, text=ident(value), total=name)
+            break
 
 
 def _trained(node: ast.AST) -> list[ast.expr]:
     """Return what a statement returns, or what it calls backward of."""
     if isinstance(node, ast.Return) and node.value is not None:
         return node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-    is_backward = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
-    return (
-        [node.func.value] if is_backward and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else []
-    )
+    function = node.func if isinstance(node, ast.Call) else None
+    return [function.value] if isinstance(function, ast.Attribute) and function.attr == "backward" else []
 
 
 @suspects("loss set anew in each round")
@@ -357,12 +318,10 @@ def _each_round(program: Program) -> Iterator[Spot]:
         for one in inside:
             name = assigned(program, one) if isinstance(one, ast.Assign) else ""
             known = is_loss_name(name) or re.search(r"^(reg|penalty|kl|norm|l1|l2)", name)
-            if known and name in used - read and "break" not in ast.unparse(loop):
+            if known and name in used - read and "break" not in text(loop):
                 assert isinstance(one, ast.Assign)
-                if not re.search(
-                    r"val|dev|test|eval|item|float\(|update|train|optim|step|scan|compiled|run\(",
-                    f"{name} {ast.unparse(one.value)}",
-                ):
+                judges = r"val|dev|test|eval|item|float\(|update|train|optim|step|scan|compiled|run\("
+                if not re.search(judges, f"{name} {text(one.value)}"):
                     yield spot(one, loop, text=name)
 
 
@@ -371,7 +330,7 @@ def _counts(program: Program, node: ast.Name) -> bool:
     statement = program.statement(node)
     adds = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)
     reads = isinstance(node.ctx, ast.Load)
-    return reads and (isinstance(statement, ast.Return) or adds or "backward" in ast.unparse(statement))
+    return reads and (isinstance(statement, ast.Return) or adds or "backward" in text(statement))
 
 
 @suspects("losses put into a new tensor")
@@ -382,21 +341,17 @@ def _remade(program: Program) -> Iterator[Spot]:
         full, function = program.names.full(call.func), program.function(call)
         given = call.args[0] if call.args else None
         if full in {"torch.tensor", "torch.FloatTensor", "torch.Tensor"} and isinstance(given, ast.List | ast.Name):
-            shows = re.search(r"item|mean_|avg|val|epoch|history", ast.unparse(program.statement(call)))
+            shows = re.search(r"item|mean_|avg|val|epoch|history", text(program.statement(call)))
             if words_of(given) & {"loss", "losses"} and is_loss_name(assigned(program, call)) and not shows:
-                yield spot(call, text=shown(call))
+                yield look_at(call)
         elif full.startswith("numpy.") and function in inside and given is not None:
-            yield from [spot(call, text=shown(call))] if prediction_of(function) in names_in(given) else []
+            yield from [look_at(call)] if prediction_of(function) in names_in(given) else []
 
 
-@suspects("prediction detached in a loss")
-def _detached(program: Program) -> Iterator[Spot]:
+@suspects_each("prediction detached in a loss", loss_functions)
+def _detached(program: Program, function: Function) -> Iterator[Spot]:
     """Find detach, item, data or numpy of the prediction within a loss function."""
-    for function in loss_functions(program):
-        for node in ast.walk(function):
-            is_cut = isinstance(node, ast.Attribute) and node.attr in {"detach", "data", "item", "numpy"}
-            if is_cut and isinstance(node, ast.Attribute) and ident(node.value) in {prediction_of(function)} - {""}:
-                yield spot(node, text=shown(node))
-
-
-SUSPECTS = suspects_of(globals())
+    for node in nodes_in(function, ast.Attribute):
+        is_cut = node.attr in {"detach", "data", "item", "numpy"}
+        if is_cut and ident(node.value) in {prediction_of(function)} - {""}:
+            yield look_at(node)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     TARGETS,
     about_loss,
@@ -33,7 +33,8 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in, sides_of
+from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import end, losses, returns
 
 _OVERLAP = re.compile(r"dice|iou|jaccard|tversky|overlap|soft_?f1|fbeta|ssim", re.IGNORECASE)
@@ -57,24 +58,25 @@ def _quotient(program: Program, node: ast.expr | None) -> ast.BinOp | None:
     node = held(program, node)
     _, inner = reduction(program, node)
     node = held(program, inner) if inner is not None else node
-    return node if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+    return node if is_binary(node, ast.Div) else None
 
 
 @suspects("overlap as a loss")
 def _overlap(program: Program) -> Iterator[Spot]:
     """Find a loss that returns or adds an overlap itself instead of 1 minus it."""
-    found = {function.name for function, text in _overlaps(program) if "loss" not in text.lower()}
-    for function, text in _overlaps(program):
-        for one in returns(program, function) if "loss" in text.lower() else ():
+    found = {function.name for function, said in _overlaps(program) if "loss" not in said.lower()}
+    for function, said in _overlaps(program):
+        for one in returns(program, function) if "loss" in said.lower() else ():
             if _quotient(program, one.value) is not None:
                 yield spot(one, text=shown(one.value or one))
-    found = {name for name in found if not _turns(program, name)}
+    results = {name: [one.value for one in returns(program, program.functions[name])] for name in found}
+    found = {name for name in found if all(_quotient(program, one) is not None for one in results[name])}
     for node in program.nodes if found else ():
         if not isinstance(node, ast.Assign | ast.Return) or node.value is None or not about_loss(program, node):
             continue
         name = assigned(program, node) if isinstance(node, ast.Assign) else ""
         if name and (
-            not is_loss_name(name) or re.search(rf"- ?{name}\b", ast.unparse(program.function(node) or program.tree))
+            not is_loss_name(name) or re.search(rf"- ?{name}\b", text(program.function(node) or program.tree))
         ):
             continue
         for sign, term in terms_of(program, node.value):
@@ -83,72 +85,63 @@ def _overlap(program: Program) -> Iterator[Spot]:
                 yield spot(node, text=shown(term))
 
 
-def _turns(program: Program, name: str) -> bool:
-    """Tell whether a function of the script returns 1 minus something."""
-    given = [one.value for one in returns(program, program.functions[name])]
-    return any(_quotient(program, one) is None for one in given)
-
-
-@suspects("overlap of raw outputs")
-def _raw_overlap(program: Program) -> Iterator[Spot]:
+@suspects_rows("overlap of raw outputs", _overlaps)
+def _raw_overlap(program: Program, function: Function, text: str) -> Iterator[Spot]:
     """Find a product of predictions and targets in an overlap whose predictions go through no sigmoid or softmax."""
-    for function, text in _overlaps(program):
-        own = ast.unparse(function).lower()
-        if "loss" not in text.lower() or re.search(r"sigmoid|softmax|prob|activation|exp\(", own):
-            continue
-        if re.search(r"igmoid|oftmax", source(program).replace(own, "")):
-            continue
-        for node in ast.walk(function):
-            is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and words_of(node) & TARGETS
-            if is_product and isinstance(node, ast.BinOp) and number(node.left) is None is number(node.right):
-                yield spot(node, text=shown(node))
-                break
+    own = ast.unparse(function).lower()
+    if "loss" not in text.lower() or re.search(r"sigmoid|softmax|prob|activation|exp\(", own):
+        return
+    if re.search(r"igmoid|oftmax", source(program).replace(own, "")):
+        return
+    for node in nodes_in(function, ast.BinOp):
+        is_product = is_binary(node, ast.Mult) and words_of(node) & TARGETS
+        if is_product and number(node.left) is None is number(node.right):
+            yield look_at(node)
+            break
 
 
-@suspects("formula of an overlap")
-def _overlap_formula(program: Program) -> Iterator[Spot]:
+@suspects_rows("formula of an overlap", _overlaps)
+def _overlap_formula(program: Program, function: Function, text: str) -> Iterator[Spot]:
     """Find a Dice coefficient without the factor 2, and a union that counts the intersection twice."""
-    for function, text in _overlaps(program):
-        is_union = bool(re.search(r"iou|jaccard", text, re.IGNORECASE))
-        if not is_union and not re.search(r"dice", text, re.IGNORECASE):
+    is_union = bool(re.search(r"iou|jaccard", text, re.IGNORECASE))
+    if not is_union and not re.search(r"dice", text, re.IGNORECASE):
+        return
+    for node in nodes_in(function, ast.BinOp):
+        if not is_binary(node, ast.Div):
             continue
-        for node in ast.walk(function):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
-                continue
-            over, under = (" ".join(text_within(program, side)) for side in (node.left, node.right))
-            shares = words_of(node.left) & _SHARED or re.search(r"\.sum\(|sum\(", over)
-            doubled = re.search(r"\b2\b|\b2\.|inter\w* \+ inter", over)
-            if not shares or not re.search(r"\+", under):
-                continue
-            if is_union and not re.search(r"- |1 -|fp|fn|union", under) and not re.search(r"max|\|", under):
-                yield spot(node, text=shown(node), what="the union counts the intersection twice")
-            elif not is_union and not doubled and not re.search(r"0\.5|/ 2|fp|fn", under):
-                yield spot(node, text=shown(node), what="the intersection lacks its factor 2")
+        over, under = (" ".join(text_within(program, side)) for side in (node.left, node.right))
+        shares = words_of(node.left) & _SHARED or re.search(r"\.sum\(|sum\(", over)
+        doubled = re.search(r"\b2\b|\b2\.|inter\w* \+ inter", over)
+        if not shares or not re.search(r"\+", under):
+            continue
+        if is_union and not re.search(r"- |1 -|fp|fn|union", under) and not re.search(r"max|\|", under):
+            yield look_at(node, what="the union counts the intersection twice")
+        elif not is_union and not doubled and not re.search(r"0\.5|/ 2|fp|fn", under):
+            yield look_at(node, what="the intersection lacks its factor 2")
 
 
 def text_within(program: Program, node: ast.expr) -> Iterator[str]:
     """Yield an expression as text, and what the variables in it hold."""
-    yield ast.unparse(node)
+    yield text(node)
     for one in within(program, node):
         if isinstance(one, ast.Name) and (value := program.value_of(one)) is not None:
-            yield ast.unparse(value)
+            yield text(value)
 
 
-@suspects("decision within a loss")
-def _decision(program: Program) -> Iterator[Spot]:
+@suspects_each("decision within a loss", loss_functions)
+def _decision(program: Program, function: Function) -> Iterator[Spot]:
     """Find argmax, round or a threshold on the prediction in a loss function, none of which has a gradient."""
-    for function in loss_functions(program):
-        name = prediction_of(function)
-        for node in ast.walk(function):
-            kind, inner = called(program, node)
-            is_cut = kind in {"argmax", "round", "sign", "floor"} and name in {"", ident(inner)}
-            is_test = isinstance(node, ast.Compare) and ident(node.left) == name and _is_number(node.comparators[0])
-            outer = program.parents.get(node)
-            counted = isinstance(outer, ast.Attribute) and outer.attr in {"float", "to", "type", "int"}
-            shows = re.search(r"int\(|item|acc|right|correct", ast.unparse(program.statement(node)) if is_cut else "")
-            if (is_cut and not shows) or (is_test and counted):
-                assert isinstance(node, ast.expr)
-                yield spot(node, text=shown(node))
+    name = prediction_of(function)
+    for node in ast.walk(function):
+        kind, inner = called(program, node)
+        is_cut = kind in {"argmax", "round", "sign", "floor"} and name in {"", ident(inner)}
+        is_test = isinstance(node, ast.Compare) and ident(node.left) == name and _is_number(node.comparators[0])
+        outer = program.parents.get(node)
+        counted = isinstance(outer, ast.Attribute) and outer.attr in {"float", "to", "type", "int"}
+        shows = re.search(r"int\(|item|acc|right|correct", text(program.statement(node)) if is_cut else "")
+        if (is_cut and not shows) or (is_test and counted):
+            assert isinstance(node, ast.expr)
+            yield look_at(node)
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -165,7 +158,7 @@ def _focal_mean(program: Program) -> Iterator[Spot]:
     means = dict(uses(program, *names, "NLLLoss", "BCELoss", "binary_cross_entropy"))
     for call in program.calls:
         name, inner = called(program, call)
-        given = inner.operand if isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.USub) else None
+        given = inner.operand if is_negative(inner) else None
         made = held(program, given)
         if name == "exp" and isinstance(made, ast.Call) and made in means:
             kind = argument(made, "reduction") or argument(means[made], "reduction")
@@ -173,26 +166,24 @@ def _focal_mean(program: Program) -> Iterator[Spot]:
                 yield spot(made, call, text=shown(call), loss=shown(made, 40))
 
 
-@suspects("focal factor turned")
-def _focal_factor(program: Program) -> Iterator[Spot]:
+@suspects_each("focal factor turned", ast.expr)
+def _focal_factor(program: Program, node: ast.expr) -> object:
     """Find `pt ** gamma` as the factor of a loss, where pt is the probability of the true class."""
-    for node in program.nodes:
-        base, power = _power(program, node)
-        if base is None or not words_of(power) & {"gamma", "focusing"} or complement(base) is not None:
-            continue
-        value = held(program, base)
-        text = ident(base)
-        likely = words(text) in ({"pt"}, {"p", "t"}, {"prob"}, {"probs"}, {"p"}) and complement(value) is None
-        name, inner = called(program, value)
-        negative = isinstance(inner, ast.UnaryOp) or words_of(inner) & {"logpt", "logp", "log"}
-        known = (likely and not isinstance(value, ast.IfExp)) or (name == "exp" and negative)
-        if known and isinstance(node, ast.expr) and not re.search(r"1(\.0)? - ", ast.unparse(value or base)):
-            yield spot(node, text=shown(node))
+    base, power = _power(program, node)
+    if base is None or not words_of(power) & {"gamma", "focusing"} or complement(base) is not None:
+        return False
+    value = held(program, base)
+    said = ident(base)
+    likely = words(said) in ({"pt"}, {"p", "t"}, {"prob"}, {"probs"}, {"p"}) and complement(value) is None
+    name, inner = called(program, value)
+    negative = isinstance(inner, ast.UnaryOp) or words_of(inner) & {"logpt", "logp", "log"}
+    known = (likely and not isinstance(value, ast.IfExp)) or (name == "exp" and negative)
+    return known and not re.search(r"1(\.0)? - ", text(value or base))
 
 
 def _power(program: Program, node: ast.AST) -> tuple[ast.expr | None, ast.expr | None]:
     """Return the base and the exponent of a power."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+    if is_binary(node, ast.Pow):
         return node.left, node.right
     name, base = called(program, node)
     if name != "pow" or not isinstance(node, ast.Call) or not node.args:
@@ -207,36 +198,33 @@ _FAR = named("neg negative negatives an different far unmatched hard")
 _ALIKE = named("sim similarity cos cosine score scores logit logits inner dot")
 
 
-@suspects("signs of a margin")
-def _margin(program: Program) -> Iterator[Spot]:
+@suspects_each("signs of a margin", ast.Call)
+def _margin(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find a triplet or ranking loss whose distances, similarities or margin have the other sign."""
-    for call in program.calls:
-        name, inner = called(program, call)
-        if name not in {"relu", "clamp", "clamp_min", "max", "maximum", "softplus"} or inner is None:
+    name, inner = called(program, call)
+    if name not in {"relu", "clamp", "clamp_min", "max", "maximum", "softplus"} or inner is None:
+        return
+    given = [inner, *call.args] if name in {"max", "maximum"} else [inner]
+    for one in given:
+        parts = list(_plain_terms(held(program, one)))
+        near = [sign for sign, part in parts if _words_near(part) & _NEAR and not _words_near(part) & _FAR]
+        far = [sign for sign, part in parts if _words_near(part) & _FAR and not _words_near(part) & _NEAR]
+        gap = [sign for sign, part in parts if words_of(part) & {"margin", "alpha", "delta"}]
+        if len(near) != 1 or len(far) != 1 or near[0] == far[0]:
             continue
-        given = [inner, *call.args] if name in {"max", "maximum"} else [inner]
-        for one in given:
-            parts = list(_plain_terms(held(program, one)))
-            near = [sign for sign, part in parts if _words_near(part) & _NEAR and not _words_near(part) & _FAR]
-            far = [sign for sign, part in parts if _words_near(part) & _FAR and not _words_near(part) & _NEAR]
-            gap = [sign for sign, part in parts if words_of(part) & {"margin", "alpha", "delta"}]
-            if len(near) != 1 or len(far) != 1 or near[0] == far[0]:
-                continue
-            alike = any(called(program, held(program, part))[0] == "cosine_similarity" for _, part in parts)
-            alike = alike or any(words_of(part) & _ALIKE for _, part in parts) or "imilarity" in ast.unparse(one)
-            if near[0] != (-1 if alike else 1) or (gap and gap[0] < 0):
-                yield spot(one, call, program.statement(call), text=shown(one))
-                break
+        alike = any(called(program, held(program, part))[0] == "cosine_similarity" for _, part in parts)
+        alike = alike or any(words_of(part) & _ALIKE for _, part in parts) or "imilarity" in text(one)
+        if near[0] != (-1 if alike else 1) or (gap and gap[0] < 0):
+            yield look_at(one, call, program.statement(call))
+            break
 
 
 def _plain_terms(node: ast.expr | None, sign: int = 1) -> Iterator[tuple[int, ast.expr]]:
     """Yield the terms of a sum with their signs, as they are written."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        yield from _plain_terms(node.left, sign)
-        yield from _plain_terms(node.right, sign if isinstance(node.op, ast.Add) else -sign)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield from _plain_terms(node.operand, -sign)
-    elif node is not None:
+    sides = sides_of(node)
+    for turn, side in sides:
+        yield from _plain_terms(side, sign * turn)
+    if node is not None and not sides:
         yield sign, node
 
 
@@ -244,21 +232,14 @@ def _words_near(node: ast.expr) -> frozenset[str]:
     return frozenset(word for one in words_of(node) for word in (one, re.sub(r"^(d|s)(?=(pos|neg|ap|an)$)", "", one)))
 
 
-@suspects("which pairs a contrastive loss pulls")
-def _pairs(program: Program) -> Iterator[Spot]:
+@suspects_each("which pairs a contrastive loss pulls", operations(ast.Add))
+def _pairs(program: Program, node: ast.BinOp) -> object:
     """Find `y * a + (1 - y) * b` with a margin in one of both parts: the label says which pairs are alike."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-            continue
-        sides = two_sides(node)
-        text = " ".join(text_within(program, node))
-        if (
-            sides is not None
-            and "margin" in text
-            and "hot" not in text
-            and re.search(r"relu|clamp|\bmax|hinge|clip", text)
-        ):
-            yield spot(node, program.statement(node), text=shown(node))
+    sides = two_sides(node)
+    text = " ".join(text_within(program, node))
+    if sides is None or "margin" not in text or "hot" in text:
+        return False
+    return re.search(r"relu|clamp|\bmax|hinge|clip", text) and look_at(node, program.statement(node))
 
 
 def two_sides(node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
@@ -267,8 +248,8 @@ def two_sides(node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
     for at in (0, 1):
         for one in sides[at]:
             label = complement(one)
-            text = ast.unparse(label) if label is not None else ""
-            match = [other for other in sides[1 - at] if ast.unparse(other) == text]
+            said = text(label)
+            match = [other for other in sides[1 - at] if text(other) == said]
             if label is not None and match:
                 mine = [part for part in sides[at] if part is not one]
                 other = [part for part in sides[1 - at] if part is not match[0]]
@@ -282,160 +263,135 @@ def _no_hinge(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         base, _ = _power(program, node)
         inner = held(program, base)
-        if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub):
+        if not is_binary(inner, ast.Sub):
             continue
         if words_of(inner.left) & {"margin", "m"} and words_of(inner.right) & {"d", "dist", "distance", "distances"}:
             assert isinstance(node, ast.expr)
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 # --- regression ---
 
 
-@suspects("error with a sign")
-def _signed(program: Program) -> Iterator[Spot]:
+@suspects_each("error with a sign", ast.Call)
+def _signed(program: Program, call: ast.Call) -> object:
     """Find a loss that is the mean of plain differences from the targets, or of neighbours."""
-    for call in program.calls:
-        kind, inner = reduction(program, call)
-        node = held(program, inner)
-        if not kind or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
-            continue
-        near = [side for side in (node.left, node.right) if isinstance(side, ast.Subscript)]
-        same = len(near) == 2 and ast.unparse(near[0].value) == ast.unparse(near[1].value)
-        slices = same and all(":" in ast.unparse(side) for side in near)
-        plain = is_target(program, node.left) != is_target(program, node.right)
-        if (plain or slices) and _is_trained(program, call):
-            yield spot(node if node.lineno == call.lineno else call, call, text=shown(call))
+    kind, inner = reduction(program, call)
+    node = held(program, inner)
+    if not kind or not is_binary(node, ast.Sub):
+        return False
+    near = [side for side in (node.left, node.right) if isinstance(side, ast.Subscript)]
+    same = len(near) == 2 and text(near[0].value) == text(near[1].value)
+    slices = same and all(":" in text(side) for side in near)
+    plain = is_target(program, node.left) != is_target(program, node.right)
+    odd = (plain or slices) and _is_trained(program, call)
+    return odd and spot(node if node.lineno == call.lineno else call, call, text=shown(call))
 
 
 def _is_trained(program: Program, call: ast.Call) -> bool:
     """Tell whether a mean becomes a loss as it is: nothing squares it or takes its absolute value."""
     outer = program.parents.get(call)
-    around = isinstance(outer, ast.Return | ast.Assign) or (
-        isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add | ast.Mult)
-    )
+    around = isinstance(outer, ast.Return | ast.Assign) or (is_binary(outer, ast.Add | ast.Mult))
     text = about_loss(program, call)
     return around and bool(text) and not re.search(r"bias|metric|acc|mean_err|crit|wgan|gap", text)
 
 
-@suspects("square of a mean")
-def _square_of_mean(program: Program) -> Iterator[Spot]:
+@suspects_each("square of a mean", ast.expr)
+def _square_of_mean(program: Program, node: ast.expr) -> object:
     """Find `(a - y).mean() ** 2`: errors of both signs cancel before they are squared."""
-    for node in program.nodes:
-        name, inner = called(program, node)
-        kind, given = reduction(program, inner)
-        base = held(program, given)
-        if name not in {"pow", "square", "abs"} or not kind or not isinstance(node, ast.expr):
-            continue
-        sides = [base.left, base.right] if isinstance(base, ast.BinOp) and isinstance(base.op, ast.Sub) else []
-        if about_loss(program, node) and any(is_target(program, side) for side in sides):
-            yield spot(node, text=shown(node))
+    name, inner = called(program, node)
+    kind, given = reduction(program, inner)
+    base = held(program, given)
+    if name not in {"pow", "square", "abs"} or not kind:
+        return False
+    sides = [base.left, base.right] if is_binary(base, ast.Sub) else []
+    return about_loss(program, node) and any(is_target(program, side) for side in sides)
 
 
-@suspects("asymmetry of a quantile loss")
-def _quantile(program: Program) -> Iterator[Spot]:
+@suspects_each("asymmetry of a quantile loss", ast.Call)
+def _quantile(program: Program, call: ast.Call) -> object:
     """Find `max(q * e, (q - 1) * e)` with e = prediction - target, or with (1 - q), or with min."""
-    for call in program.calls:
-        name, inner = called(program, call)
-        sides = [inner, *call.args[-1:]] if inner is not None else []
-        if name not in {"max", "min", "maximum", "minimum"} or len(sides) != 2:
-            continue
-        lists = [factors_of(held(program, one)) for one in sides]
-        lowered = [_minus_one(one) for one in lists]
-        turned = [any(complement(part) is not None for part in one) for one in lists]
-        if not any(words_of(part) & {"q", "tau", "quantile", "quantiles", "alpha"} for one in lists for part in one):
-            continue
-        if not any(lowered) and not any(turned):
-            continue
-        error = held(program, next((part for part in lists[0] if not words_of(part) & {"q", "tau", "quantile"}), None))
-        known = isinstance(error, ast.BinOp) or any(
-            re.search(r"err|diff|resid|\be\b|\bu\b", ident(p)) for p in lists[0]
-        )
-        backwards = isinstance(error, ast.BinOp) and is_target(program, error.right)
-        if not known:
-            continue
-        if (any(turned) and not _signs_differ(lists)) or name in {"min", "minimum"} or (any(lowered) and backwards):
-            yield spot(error if backwards and error is not None else call, call, text=shown(call))
+    name, inner = called(program, call)
+    sides = [inner, *call.args[-1:]] if inner is not None else []
+    if name not in {"max", "min", "maximum", "minimum"} or len(sides) != 2:
+        return False
+    lists = [factors_of(held(program, one)) for one in sides]
+    lowered = [any(is_binary(part, ast.Sub) and number(part.right) == 1 for part in one) for one in lists]
+    turned = [any(complement(part) is not None for part in one) for one in lists]
+    if not any(words_of(part) & {"q", "tau", "quantile", "quantiles", "alpha"} for one in lists for part in one):
+        return False
+    if not any(lowered) and not any(turned):
+        return False
+    error = held(program, next((part for part in lists[0] if not words_of(part) & {"q", "tau", "quantile"}), None))
+    known = isinstance(error, ast.BinOp) or any(re.search(r"err|diff|resid|\be\b|\bu\b", ident(p)) for p in lists[0])
+    backwards = isinstance(error, ast.BinOp) and is_target(program, error.right)
+    if not known:
+        return False
+    odd = (any(turned) and not _signs_differ(lists)) or name in {"min", "minimum"} or (any(lowered) and backwards)
+    return odd and spot(error if backwards and error is not None else call, call, text=shown(call))
 
 
 def _signs_differ(lists: list[list[ast.expr]]) -> bool:
     """Tell whether the errors of both sides are the negative of one another, so that `1 - q` is right."""
-    texts = [{ast.unparse(part) for part in one} for one in lists]
+    texts = [{text(part) for part in one} for one in lists]
     return not texts[0] & texts[1]
 
 
-def _minus_one(given: list[ast.expr]) -> bool:
-    return any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and number(one.right) == 1 for one in given)
-
-
-@suspects("robust loss of a signed error")
-def _signed_huber(program: Program) -> Iterator[Spot]:
+@suspects_each("robust loss of a signed error", ast.Call)
+def _signed_huber(program: Program, call: ast.Call) -> object:
     """Find a choice between square and line that compares the error itself with the threshold, not its size."""
-    for call in program.calls:
-        if called(program, call)[0] != "where" or not call.args or not isinstance(call.args[0], ast.Compare):
-            continue
-        test = call.args[0]
-        error, bound = held(program, test.left), test.comparators[0]
-        limited = words_of(bound) & {"delta", "beta", "threshold"} or number(bound) == 1
-        signed = isinstance(error, ast.BinOp) and isinstance(error.op, ast.Sub) and number(error.left) is None
-        if limited and signed and about_loss(program, call):
-            yield spot(call, program.statement(test), text=shown(test))
+    if called(program, call)[0] != "where" or not call.args or not isinstance(call.args[0], ast.Compare):
+        return False
+    test = call.args[0]
+    error, bound = held(program, test.left), test.comparators[0]
+    limited = words_of(bound) & {"delta", "beta", "threshold"} or number(bound) == 1
+    signed = is_binary(error, ast.Sub) and number(error.left) is None
+    return limited and signed and about_loss(program, call) and spot(call, program.statement(test), text=shown(test))
 
 
-@suspects("root without an epsilon")
-def _root(program: Program) -> Iterator[Spot]:
+@suspects_each("root without an epsilon", ast.expr)
+def _root(program: Program, node: ast.expr) -> object:
     """Find the root of a mean or sum of squares in a loss: at 0 it has an infinite gradient."""
-    for node in program.nodes:
-        name, inner = called(program, node)
-        half = name == "pow" and isinstance(node, ast.BinOp) and number(node.right) == 0.5
-        if (name != "sqrt" and not half) or not isinstance(node, ast.expr):
-            continue
-        value = held(program, inner)
-        means = {one.call for one in losses(program) if one.kind == "mse_loss"}
-        inner_parts = list(within(program, value))
-        squares = any(part in means or called(program, part)[0] in {"pow", "square"} for part in inner_parts)
-        safe = re.search(r"eps|1e-|clamp|relu|max\(", " ".join(text_within(program, value or node)), re.IGNORECASE)
-        near, text = getattr(program.function(node), "name", ""), ast.unparse(program.statement(node))
-        trains = about_loss(program, node) or re.search(r"dist|euclid|rmse", near)
-        if squares and not safe and trains and "item" not in text:
-            yield spot(node, text=shown(node))
+    name, inner = called(program, node)
+    half = name == "pow" and isinstance(node, ast.BinOp) and number(node.right) == 0.5
+    if name != "sqrt" and not half:
+        return False
+    value = held(program, inner)
+    means = {one.call for one in losses(program) if one.kind == "mse_loss"}
+    inner_parts = list(within(program, value))
+    squares = any(part in means or called(program, part)[0] in {"pow", "square"} for part in inner_parts)
+    safe = re.search(r"eps|1e-|clamp|relu|max\(", " ".join(text_within(program, value or node)), re.IGNORECASE)
+    near, said = getattr(program.function(node), "name", ""), text(program.statement(node))
+    trains = about_loss(program, node) or re.search(r"dist|euclid|rmse", near)
+    return squares and not safe and trains and "item" not in said
 
 
-@suspects("logarithm or root of a raw output")
-def _raw_log(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name, inner = called(program, call)
-        if name not in {"log", "log1p", "sqrt", "log2", "log10", "rsqrt"} or inner is None:
-            continue
-        value = held(program, inner)
-        parts = [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else [value]
-        found = [one for part in parts if part is not None and (one := end(program, part)) is not None]
-        if any(one.op in {"linear", "conv", "tanh"} for one in found):
-            yield spot(call, text=shown(call))
+@suspects_each("logarithm or root of a raw output", ast.Call)
+def _raw_log(program: Program, call: ast.Call) -> object:
+    name, inner = called(program, call)
+    if name not in {"log", "log1p", "sqrt", "log2", "log10", "rsqrt"} or inner is None:
+        return False
+    value = held(program, inner)
+    parts = [value.left, value.right] if is_binary(value, ast.Add) else [value]
+    found = [one for part in parts if part is not None and (one := end(program, part)) is not None]
+    return any(one.op in {"linear", "conv", "tanh"} for one in found)
 
 
-@suspects("error relative to a target near 0")
-def _relative(program: Program) -> Iterator[Spot]:
+@suspects_each("error relative to a target near 0", operations(ast.Div))
+def _relative(program: Program, node: ast.BinOp) -> object:
     """Find a difference divided by the target without a bound from below."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div) or not is_target(program, node.right):
-            continue
-        value = held(program, node.left)
-        _, inner = called(program, value)
-        value = held(program, inner) if inner is not None else value
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) and about_loss(program, node):
-            yield spot(node, text=shown(node))
+    if not is_target(program, node.right):
+        return False
+    value = held(program, node.left)
+    _, inner = called(program, value)
+    value = held(program, inner) if inner is not None else value
+    return is_binary(value, ast.Sub) and about_loss(program, node)
 
 
-@suspects("parameter that a loss never reads")
-def _unused_parameter(program: Program) -> Iterator[Spot]:
+@suspects_each("parameter that a loss never reads", loss_functions)
+def _unused_parameter(program: Program, function: Function) -> object:
     """Find a loss function that never reads one of its parameters."""
-    for function in loss_functions(program):
-        read = {one.id for one in ast.walk(function) if isinstance(one, ast.Name)}
-        unread = [one for one in parameters(function) if one not in read and not one.startswith("_")]
-        wanted = [one for one in unread if words(one) & (TARGETS | {"weight", "weights", "alpha", "gamma"})]
-        if wanted and len(function.body) + len(read) > 2:
-            yield spot(function, text=wanted[0])
-
-
-SUSPECTS = suspects_of(globals())
+    read = names_in(function)
+    unread = [one for one in parameters(function) if one not in read and not one.startswith("_")]
+    wanted = [one for one in unread if words(one) & (TARGETS | {"weight", "weights", "alpha", "gamma"})]
+    return wanted and len(function.body) + len(read) > 2 and spot(function, text=wanted[0])

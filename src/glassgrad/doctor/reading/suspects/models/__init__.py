@@ -5,14 +5,7 @@
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading.suspects.form import Suspect
+from glassgrad.doctor.reading.suspects.form import suspects_of
 from glassgrad.doctor.reading.suspects.models import flows, graphs, norms, shapes, special, weights
 
-SUSPECTS: tuple[Suspect, ...] = (
-    *norms.SUSPECTS,
-    *shapes.SUSPECTS,
-    *graphs.SUSPECTS,
-    *special.SUSPECTS,
-    *flows.SUSPECTS,
-    *weights.SUSPECTS,
-)
+SUSPECTS = suspects_of(norms, shapes, graphs, special, flows, weights)

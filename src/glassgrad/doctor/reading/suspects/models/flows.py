@@ -7,93 +7,80 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from glassgrad.doctor.reading.program import Program, argument
-from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.program import Class, Program, argument
+from glassgrad.doctor.reading.rule import Spot, spot
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects_each
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied
+from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee, text
 
 _BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
 _LOG_DET = re.compile(r"log_?(abs_?)?(det|jac)|ldj|sldj|logdet|\bld\b", re.IGNORECASE)
 
 
-@suspects("scale of a distribution")
-def _scale(program: Program) -> Iterator[Spot]:
+@suspects_each("scale of a distribution", ast.Call)
+def _scale(program: Program, call: ast.Call) -> object:
     """Find a raw output, a logarithm or a variance as the deviation of a normal distribution."""
-    for call in program.calls:
-        full = program.names.full(call.func)
-        given = argument(call, "scale", 1) if full.endswith((".Normal", ".Laplace", ".LogNormal")) else None
-        if given is None:
-            continue
-        held = program.value_of(given) if isinstance(given, ast.Name) else given
-        text = ast.unparse(held) if held is not None else ""
-        raw = held is not None and applied(program, held)[0] in MATRICES | {"relu", "tanh"}
-        doubled = re.search(r"log_?var|log_?sigma2", text) and not re.search(r"0\.5|/ 2|sqrt", text)
-        halved = re.search(r"(0\.5 \* [\w.]*log_?(std|sigma|scale)|log_?(std|sigma|scale) / 2)\b", text)
-        logarithm = "log" in text and "exp" not in text and "softplus" not in text
-        if raw or logarithm or doubled or halved:
-            yield spot(call, text=shown(call))
+    full = program.names.full(call.func)
+    given = argument(call, "scale", 1) if full.endswith((".Normal", ".Laplace", ".LogNormal")) else None
+    if given is None:
+        return False
+    held = program.value_of(given) if isinstance(given, ast.Name) else given
+    said = text(held)
+    raw = held is not None and applied(program, held)[0] in MATRICES | {"relu", "tanh"}
+    doubled = re.search(r"log_?var|log_?sigma2", said) and not re.search(r"0\.5|/ 2|sqrt", said)
+    halved = re.search(r"(0\.5 \* [\w.]*log_?(std|sigma|scale)|log_?(std|sigma|scale) / 2)\b", said)
+    logarithm = "log" in said and "exp" not in said and "softplus" not in said
+    return raw or logarithm or doubled or halved
 
 
-@suspects("logarithms of a mixture added up")
-def _mixture(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            names = [ast.unparse(one) for one in (node.left, node.right)]
-            weighs = any(re.match(r"^(self\.)?(pi|pis|mix\w*|mixture\w*|coef\w*)$", one) for one in names)
-            if weighs and any(re.search(r"log_?prob|log_?pdf|log_?lik|log_?n\b|log_?dens", one) for one in names):
-                yield spot(node, text=shown(node))
+@suspects_each("logarithms of a mixture added up", operations(ast.Mult))
+def _mixture(program: Program, node: ast.BinOp) -> object:
+    names = [text(one) for one in (node.left, node.right)]
+    weighs = any(re.match(r"^(self\.)?(pi|pis|mix\w*|mixture\w*|coef\w*)$", one) for one in names)
+    return weighs and any(re.search(r"log_?prob|log_?pdf|log_?lik|log_?n\b|log_?dens", one) for one in names)
 
 
-@suspects("log-determinant of a flow")
-def _log_det(program: Program) -> Iterator[Spot]:
+@suspects_each("log-determinant of a flow", ast.Assign | ast.AugAssign)
+def _log_det(program: Program, node: ast.Assign | ast.AugAssign) -> object:
     """Find the lines that compute a log-determinant: its sign, its axes, and whether it adds up over the layers."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign | ast.AugAssign) or program.function(node) is None:
-            continue
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        text = ast.unparse(node.value)
-        if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
-            continue
-        lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in text
-        if lost or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", text) or _is_subtracted(node):
-            yield spot(node, text=shown(node))
+    if program.function(node) is None:
+        return False
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    said = text(node.value)
+    if not isinstance(target, ast.Name) or not _LOG_DET.search(target.id):
+        return False
+    lost = isinstance(node, ast.Assign) and program.loops(node) and target.id not in said
+    falls = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub)
+    return lost or falls or re.search(r"mean\(|\.sum\(\)|^-|^torch\.sum\(\w+\)$|abs|log\(", said)
 
 
-def _is_subtracted(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub)
+@suspects_each("log-determinant joined with a density", operations(ast.Add | ast.Sub))
+def _density(program: Program, node: ast.BinOp) -> object:
+    sides = [text(one) for one in (node.left, node.right)]
+    odd = re.search(r"log_?p|prior|base|log_prob|z\*\*2|pow\(2\)|z \*\* 2", sides[0]) and _LOG_DET.search(sides[1])
+    return odd and look_at(node, sign="+" if isinstance(node.op, ast.Add) else "-")
 
 
-@suspects("log-determinant joined with a density")
-def _density(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-            sides = [ast.unparse(one) for one in (node.left, node.right)]
-            if re.search(r"log_?p|prior|base|log_prob|z\*\*2|pow\(2\)|z \*\* 2", sides[0]) and _LOG_DET.search(
-                sides[1]
-            ):
-                yield spot(node, text=shown(node), sign="+" if isinstance(node.op, ast.Add) else "-")
-
-
-@suspects("inverse of a flow")
-def _inverse(program: Program) -> Iterator[Spot]:
+@suspects_each("inverse of a flow", Program.modules)
+def _inverse(program: Program, owner: Class) -> Iterator[Spot]:
     """Find inverses that run their layers in the order of the forward pass, or undo its steps in its own order."""
-    for owner in program.modules():
-        whole = ast.unparse(owner.node)
-        flows = bool(_LOG_DET.search(whole))
-        undone = list(_undone_in_order(program, owner.node))
-        yield from (spot(node, other, text=shown(node)) for node, other in undone)
-        for name, method in owner.methods.items() if flows else ():
-            for node in ast.walk(method) if _BACK.match(name) else ():
-                over = ast.unparse(node.iter) if isinstance(node, ast.For) else ""
-                both = f"reversed({over})" in whole
-                if re.match(r"self\.\w+$", over) and isinstance(node, ast.For) and not both:
-                    yield spot(node, text=f"for ... in {over}")
-                text = ast.unparse(node) if isinstance(node, ast.BinOp) else ""
-                grows = re.match(r"^\(\w+ - [\w.]+\) \* (torch\.)?(exp\([a-z_.]+\)|[a-z_.]+\.exp\(\))$", text)
-                early = re.match(r"^\w+ \* (torch\.exp\(-[\w.]+\)|\(-[\w.]+\)\.exp\(\)) - \w+$", text)
-                known = [one.node for one in _affine(owner.node) if one.adds] if early else []
-                if (grows or (early and not known)) and isinstance(node, ast.expr) and node not in dict(undone):
-                    yield spot(node, text=shown(node))
+    whole = text(owner.node)
+    flows = bool(_LOG_DET.search(whole))
+    undone = list(_undone_in_order(program, owner.node))
+    yield from (look_at(node, other) for node, other in undone)
+    for name, method in owner.methods.items() if flows else ():
+        for node in ast.walk(method) if _BACK.match(name) else ():
+            over = text(node.iter) if isinstance(node, ast.For) else ""
+            both = f"reversed({over})" in whole
+            if re.match(r"self\.\w+$", over) and isinstance(node, ast.For) and not both:
+                yield spot(node, text=f"for ... in {over}")
+            said = text(node) if isinstance(node, ast.BinOp) else ""
+            grows = re.match(r"^\(\w+ - [\w.]+\) \* (torch\.)?(exp\([a-z_.]+\)|[a-z_.]+\.exp\(\))$", said)
+            early = re.match(r"^\w+ \* (torch\.exp\(-[\w.]+\)|\(-[\w.]+\)\.exp\(\)) - \w+$", said)
+            known = [one.node for one in _affine(owner.node) if one.adds] if early else []
+            if (grows or (early and not known)) and isinstance(node, ast.expr) and node not in dict(undone):
+                yield look_at(node)
 
 
 @dataclass(frozen=True)
@@ -131,7 +118,7 @@ def _is_back(program: Program, node: ast.AST) -> bool:
     inner = node
     for outer in program.outward(node):
         if isinstance(outer, ast.If | ast.IfExp):
-            test = ast.unparse(outer.test)
+            test = text(outer.test)
             words = re.search(r"\b(not )?(self\.)?\w*(reverse|inverse|backward|back|invert|inv|sampling)\b", test)
             forwards = re.search(r"\bforward\b", test)
             first = inner is outer.body or (isinstance(outer, ast.If) and inner in outer.body)
@@ -145,9 +132,7 @@ def _is_back(program: Program, node: ast.AST) -> bool:
 
 def _affine(owner: ast.ClassDef) -> Iterator[Affine]:
     """Yield the sums and products of a class that scale by an exponential and shift."""
-    for node in ast.walk(owner):
-        if not isinstance(node, ast.BinOp):
-            continue
+    for node in nodes_in(owner, ast.BinOp):
         for sum_, product in ((node, node.left), (node, node.right), (node.left, node), (node.right, node)):
             shift, scale = _shifted(sum_, product), _scaled(product)
             if shift is not None and scale is not None:
@@ -156,30 +141,23 @@ def _affine(owner: ast.ClassDef) -> Iterator[Affine]:
 
 def _shifted(node: ast.expr, product: ast.expr) -> tuple[str, bool] | None:
     """Return t of `x + t`, `t + x * s` and `x - t`, and whether it is added."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
+    if not is_binary(node, ast.Add | ast.Sub):
         return None
     adds = isinstance(node.op, ast.Add)
     if product is node.right:
-        return (ast.unparse(node.left), adds) if adds else None
-    return ast.unparse(node.right), adds
+        return (text(node.left), adds) if adds else None
+    return text(node.right), adds
 
 
 def _scaled(node: ast.expr) -> tuple[str, bool] | None:
     """Return s of `x * exp(s)` and `x / exp(s)`, without its sign, and whether the product grows with it."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
+    if not is_binary(node, ast.Mult | ast.Div):
         return None
-    calls = [one for one in (node.right, node.left) if isinstance(one, ast.Call) and _named(one) == "exp"]
+    calls = [one for one in (node.right, node.left) if isinstance(one, ast.Call) and callee(one) == "exp"]
     if not calls or (isinstance(node.op, ast.Div) and calls[0] is not node.right):
         return None
     call = calls[0]
     power = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else call
-    minus = isinstance(power, ast.UnaryOp) and isinstance(power.op, ast.USub)
+    minus = is_negative(power)
     bare = power.operand if isinstance(power, ast.UnaryOp) else power
-    return ast.unparse(bare), minus == isinstance(node.op, ast.Div)
-
-
-def _named(call: ast.Call) -> str:
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
-
-
-SUSPECTS = suspects_of(globals())
+    return text(bare), minus == isinstance(node.op, ast.Div)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, is_given
+from glassgrad.doctor.reading.suspects.nodes import nodes_in
+from glassgrad.doctor.reading.suspects.spelling import callee
 from glassgrad.doctor.reading.values import layer, library_name, op, returns
 
+N = TypeVar("N")
 BENDS = named(
     "relu relu6 leakyrelu prelu rrelu elu selu celu gelu silu mish sigmoid tanh softplus softsign hardtanh hardswish "
     "hardsigmoid logsigmoid glu swish sin"
@@ -47,16 +51,20 @@ def forwards(program: Program) -> Iterator[tuple[Class, Function]]:
             yield owner, forward
 
 
-def in_forward(program: Program, kind: type[ast.Call] = ast.Call) -> Iterator[ast.Call]:
+def in_forward(program: Program) -> Iterator[ast.Call]:
     """Yield the calls in the forward passes of modules."""
-    for _, forward in forwards(program):
-        yield from (node for node in ast.walk(forward) if isinstance(node, kind))
+    return forward_nodes(ast.Call)(program)
+
+
+def forward_nodes(kind: type[N]) -> Callable[[Program], Iterator[N]]:
+    """Return a function that finds the nodes of a kind in the forward passes of modules."""
+    return lambda program: (node for _, forward in forwards(program) for node in nodes_in(forward, kind))
 
 
 def axes(program: Program, call: ast.Call) -> tuple[int, ...] | None:
     """Return the written axes of a reduction; empty if it has none, None if they are unknown."""
     place = 1 if program.names.full(call.func) else 0
-    place += 1 if getattr(call.func, "attr", getattr(call.func, "id", "")) in {"norm", "normalize"} else 0
+    place += 1 if callee(call) in {"norm", "normalize"} else 0
     given = argument(call, "dim", place) or argument(call, "axis")
     if given is None:
         return None if is_given(call, "dim", place) else ()
@@ -77,10 +85,10 @@ def feeds_layer(program: Program, call: ast.expr) -> bool:
     function = program.function(call)
     if not isinstance(target, ast.Name) or function is None:
         return False
-    for node in ast.walk(function):
-        given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    for node in nodes_in(function, ast.Call):
+        given = node.args[0] if node.args else None
         later = isinstance(given, ast.Name) and given.id == target.id and given.lineno > call.lineno
-        if later and isinstance(node, ast.Call) and layer(program, node.func) is not None:
+        if later and layer(program, node.func) is not None:
             return True
     return False
 
@@ -92,10 +100,8 @@ def rows(program: Program) -> Iterator[list[tuple[str, ast.expr]]]:
     """
     for node in program.nodes:
         outer = program.parents.get(node)
-        grows = (
-            isinstance(outer, ast.Assign | ast.AugAssign)
-            or getattr(getattr(outer, "func", None), "attr", "") == "extend"
-        )
+        extends = getattr(getattr(outer, "func", None), "attr", "") == "extend"
+        grows = extends or isinstance(outer, ast.Assign | ast.AugAssign)
         given: list[ast.expr] = node.elts if isinstance(node, ast.List) and grows else []
         if isinstance(node, ast.Call) and library_name(program, node) == "Sequential":
             given = node.args

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import Program, argument, constant, number
+from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.models.layers import (
     BENDS,
     MATRICES,
@@ -28,8 +28,9 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident
-from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, op, returns
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import ident, text
+from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
 _SIGNED = re.compile(
@@ -49,23 +50,20 @@ def _cut_output(program: Program) -> Iterator[Spot]:
         name, node = last_op(program, call) or ("", call)
         if name in _CUTS and node not in seen and not feeds_layer(program, call):
             seen.add(node)
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
-@suspects("bounded output of a regression")
-def _bounded_output(program: Program) -> Iterator[Spot]:
-    for one in losses(program):
-        name, node = last_op(program, one.input) or ("", one.input)
-        if one.kind in ELEMENTWISE and name in {"sigmoid", "tanh", "hardtanh", "hardsigmoid", "softmax"}:
-            yield spot(node, text=shown(node))
+@suspects_each("bounded output of a regression", losses)
+def _bounded_output(program: Program, one: Loss) -> object:
+    name, node = last_op(program, one.input) or ("", one.input)
+    odd = one.kind in ELEMENTWISE and name in {"sigmoid", "tanh", "hardtanh", "hardsigmoid", "softmax"}
+    return odd and look_at(node)
 
 
-@suspects("normalised output")
-def _normalised_output(program: Program) -> Iterator[Spot]:
-    for call in models_called(program):
-        name, node = last_op(program, call) or ("", call)
-        if name in NORMALISING - {"layernorm"} or name.startswith("dropout"):
-            yield spot(node, text=shown(node))
+@suspects_each("normalised output", models_called)
+def _normalised_output(program: Program, call: ast.Call) -> object:
+    name, node = last_op(program, call) or ("", call)
+    return (name in NORMALISING - {"layernorm"} or name.startswith("dropout")) and look_at(node)
 
 
 @suspects("one output for several classes")
@@ -80,35 +78,32 @@ def _one_output(program: Program) -> Iterator[Spot]:
         name, made = last_op(program, operand) or ("", operand)
         found = layer(program, made.func if isinstance(made, ast.Call) and not library_name(program, made) else made)
         if name == "linear" and found is not None and number(argument(found.call, "out_features", 1)) == 1:
-            yield spot(found.call, call, text=shown(found.call))
+            yield look_at(found.call, call)
 
 
-@suspects("signed quantity behind a rectifier")
-def _signed(program: Program) -> Iterator[Spot]:
+@suspects_each("signed quantity behind a rectifier", ast.stmt)
+def _signed(program: Program, node: ast.stmt) -> object:
     """Find `mu = F.relu(self.mu(h))`, or such an op around a layer with such a name."""
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-        name, operand = applied(program, value) if value is not None else ("", None)
-        known = isinstance(node, ast.stmt) and name in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"}
-        if not known or operand is None or value is None or feeds_layer(program, value):
-            continue
-        target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
-        inner = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else ""
-        inner = re.sub(r"^(fc|to|linear|lin)_|_(head|layer|fc|net|out|linear)$", "", inner)
-        if isinstance(node, ast.stmt) and (_SIGNED.match(target) or _SIGNED.match(inner)):
-            yield spot(node, text=shown(node), name=target or inner)
+    value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+    name, operand = applied(program, value) if value is not None else ("", None)
+    known = name in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"}
+    if not known or operand is None or value is None or feeds_layer(program, value):
+        return False
+    target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
+    inner = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else ""
+    inner = re.sub(r"^(fc|to|linear|lin)_|_(head|layer|fc|net|out|linear)$", "", inner)
+    return (_SIGNED.match(target) or _SIGNED.match(inner)) and look_at(node, name=target or inner)
 
 
-@suspects("output clamped")
-def _clamped(program: Program) -> Iterator[Spot]:
-    for call in in_forward(program):
-        name, operand = applied(program, call)
-        around = ast.unparse(program.statement(call))
-        low, high = (argument(call, one) or _after(program, call, place) for one, place in (("min", 0), ("max", 1)))
-        if name in {"clamp", "clip", "hardtanh"} and operand is not None and not _MAY_END.search(around):
-            both = low is not None and high is not None
-            if both and (isinstance(program.statement(call), ast.Return) or feeds_layer(program, call)):
-                yield spot(call, text=shown(call))
+@suspects_each("output clamped", in_forward)
+def _clamped(program: Program, call: ast.Call) -> Iterator[Spot]:
+    name, operand = applied(program, call)
+    around = text(program.statement(call))
+    low, high = (argument(call, one) or _after(program, call, place) for one, place in (("min", 0), ("max", 1)))
+    if name in {"clamp", "clip", "hardtanh"} and operand is not None and not _MAY_END.search(around):
+        both = low is not None and high is not None
+        if both and (isinstance(program.statement(call), ast.Return) or feeds_layer(program, call)):
+            yield look_at(call)
 
 
 def _after(program: Program, call: ast.Call, place: int) -> ast.expr | None:
@@ -145,13 +140,12 @@ def _saturates(program: Program) -> Iterator[Spot]:
     """Find sigmoids, or a softmax, whose result goes into another layer."""
     for row in rows(program):
         found = [made for (name, made), (after, _) in itertools.pairwise(row) if _flat(name) and after in MATRICES]
-        for node in found:
-            yield spot(node, text=shown(node))
+        yield from (look_at(node) for node in found)
     for call in in_forward(program):
         name, operand = applied(program, call)
         weighed = operand is not None and applied(program, operand)[0] in MATRICES | NORMALISING
         if _flat(name) and weighed and feeds_layer(program, call):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 def _flat(name: str) -> bool:
@@ -205,18 +199,17 @@ def _flattened(program: Program) -> Iterator[Spot]:
         whole = name == "flatten" and (given is None or constant(given) == 0) and not call.keywords
         whole |= name in {"view", "reshape"} and constant(given) == -1 and len(call.args) == 1
         if whole and operand is not None and layer(program, call.func) is None and feeds_layer(program, call):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
     for call in program.calls:
         if library_name(program, call) == "Flatten" and constant(argument(call, "start_dim", 0)) == 0:
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
-@suspects("squeeze of every axis")
-def _squeezed(program: Program) -> Iterator[Spot]:
-    for call in in_forward(program):
-        name, operand = applied(program, call)
-        if name == "squeeze" and _after(program, call, 0) is None and not call.keywords and operand is not None:
-            yield spot(call, text=shown(call), operand=shown(operand, 30))
+@suspects_each("squeeze of every axis", in_forward)
+def _squeezed(program: Program, call: ast.Call) -> object:
+    name, operand = applied(program, call)
+    whole = name == "squeeze" and _after(program, call, 0) is None and not call.keywords
+    return whole and operand is not None and look_at(call, operand=shown(operand, 30))
 
 
 @suspects("reduced over the batch")
@@ -225,49 +218,44 @@ def _over_batch(program: Program) -> Iterator[Spot]:
         name, operand = applied(program, call)
         if name in REDUCING | {"cosinesimilarity", "argmax"} and axes(program, call) == (0,) and operand is not None:
             held = program.value_of(operand) if isinstance(operand, ast.Name) else None
-            text = ast.unparse(operand) + (ast.unparse(held) if held is not None else "")
-            if not _STACKED.search(text) and layer(program, call.func) is None:
-                yield spot(call, text=shown(call))
+            said = text(operand) + (text(held))
+            if not _STACKED.search(said) and layer(program, call.func) is None:
+                yield look_at(call)
     for call in program.calls:
         if library_name(program, call) in {"Softmax", "LogSoftmax"} and axes(program, call) == (0,):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
-@suspects("joined along the batch")
-def _joined(program: Program) -> Iterator[Spot]:
-    for call in in_forward(program):
-        name, operand = applied(program, call)
-        first = name in {"cat", "concat", "concatenate"} and axes(program, call) in {(), (0,)}
-        if first and isinstance(operand, ast.List | ast.Tuple) and len(operand.elts) > 1:
-            yield spot(call, text=shown(call))
+@suspects_each("joined along the batch", in_forward)
+def _joined(program: Program, call: ast.Call) -> object:
+    name, operand = applied(program, call)
+    first = name in {"cat", "concat", "concatenate"} and axes(program, call) in {(), (0,)}
+    return first and isinstance(operand, ast.List | ast.Tuple) and len(operand.elts) > 1
 
 
-@suspects("the same tensor joined twice")
-def _same_twice(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name, operand = applied(program, call)
-        if name in {"cat", "concat", "stack"} and isinstance(operand, ast.List | ast.Tuple):
-            given = [ast.unparse(one) for one in operand.elts if not isinstance(one, ast.Constant)]
-            if len(given) == 2 and given[0] == given[1] and isinstance(operand.elts[0], ast.Name | ast.Attribute):
-                yield spot(call, text=shown(call))
+@suspects_each("the same tensor joined twice", ast.Call)
+def _same_twice(program: Program, call: ast.Call) -> Iterator[Spot]:
+    name, operand = applied(program, call)
+    if name in {"cat", "concat", "stack"} and isinstance(operand, ast.List | ast.Tuple):
+        given = [text(one) for one in operand.elts if not isinstance(one, ast.Constant)]
+        if len(given) == 2 and given[0] == given[1] and isinstance(operand.elts[0], ast.Name | ast.Attribute):
+            yield look_at(call)
 
 
-@suspects("view of several axes")
-def _views(program: Program) -> Iterator[Spot]:
+@suspects_each("view of several axes", ast.Call)
+def _views(program: Program, call: ast.Call) -> object:
     """Find `x.view(a, b, c)` with three or more sizes, and no exchange of axes beside it."""
-    for call in program.calls:
-        if program.function(call) is None:
-            continue
-        name, operand = applied(program, call)
-        moved = operand is not None and _moves(operand)
-        outer = program.parents.get(call)
-        moved |= isinstance(outer, ast.Attribute) and outer.attr in {"transpose", "permute", "mean", "sum", "unbind"}
-        grows = operand is not None and applied(program, operand)[0] == "linear"
-        if name in {"view", "reshape"} and len(call.args) >= 3 and not moved and not grows:
-            yield spot(call, text=shown(call))
+    if program.function(call) is None:
+        return False
+    name, operand = applied(program, call)
+    moved = operand is not None and _moves(operand)
+    outer = program.parents.get(call)
+    moved |= isinstance(outer, ast.Attribute) and outer.attr in {"transpose", "permute", "mean", "sum", "unbind"}
+    grows = operand is not None and applied(program, operand)[0] == "linear"
+    return name in {"view", "reshape"} and len(call.args) >= 3 and not moved and not grows
 
 
-def _moves(node: ast.expr) -> bool:
+def _moves(node: ast.expr | None) -> bool:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in {"transpose", "permute", "swapaxes", "movedim"}:
             return True
@@ -275,31 +263,22 @@ def _moves(node: ast.expr) -> bool:
     return False
 
 
-@suspects("map viewed as rows")
-def _pixels(program: Program) -> Iterator[Spot]:
+@suspects_each("map viewed as rows", ast.Call)
+def _pixels(program: Program, call: ast.Call) -> object:
     """Find `x.view(-1, C)` of a map (N, C, H, W), whose channels are not its last axis."""
-    for call in program.calls:
-        if (
-            getattr(call.func, "attr", "") not in {"view", "reshape"}
-            or len(call.args) != 2
-            or constant(call.args[0]) != -1
-        ):
-            continue
-        operand, size = _in_memory(getattr(call.func, "value", None)), call.args[1]
-        bound = program.bound(size) if isinstance(size, ast.Name) else None
-        shape = bound.value if bound is not None and bound.item == 1 else None
-        wide = (
-            isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
-        )
-        channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", ast.unparse(shape))
-        said = bound.value if bound is not None and bound.item is None and bound.value is not None else size
-        channels = channels or (
-            isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", ast.unparse(said))
-        )
-        made = last_op(program, operand) if operand is not None else None
-        conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
-        if (channels or conv) and operand is not None and not _moves(operand) and not _moves_before(program, operand):
-            yield spot(call, text=shown(call))
+    if getattr(call.func, "attr", "") not in {"view", "reshape"} or len(call.args) != 2 or constant(call.args[0]) != -1:
+        return False
+    operand, size = _in_memory(getattr(call.func, "value", None)), call.args[1]
+    bound = program.bound(size) if isinstance(size, ast.Name) else None
+    shape = bound.value if bound is not None and bound.item == 1 else None
+    wide = isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
+    channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", text(shape))
+    said = bound.value if bound is not None and bound.item is None and bound.value is not None else size
+    sized = isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", text(said))
+    made = last_op(program, operand)
+    held = program.value_of(operand) if isinstance(operand, ast.Name) else None
+    conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
+    return (channels or sized or conv) and operand is not None and not _moves(operand) and not _moves(held)
 
 
 def _in_memory(node: ast.expr | None) -> ast.expr | None:
@@ -309,101 +288,83 @@ def _in_memory(node: ast.expr | None) -> ast.expr | None:
     return node
 
 
-def _moves_before(program: Program, node: ast.expr) -> bool:
-    held = program.value_of(node) if isinstance(node, ast.Name) else None
-    return held is not None and _moves(held)
+@suspects_each("pooled along an axis", in_forward)
+def _pooled(program: Program, call: ast.Call) -> object:
+    name, operand = applied(program, call)
+    along = axes(program, call)
+    kept = isinstance(program.statement(call), ast.Return | ast.Assign) and layer(program, call.func) is None
+    return name in {"mean", "amax", "max", "sum"} and along and 0 not in along and operand is not None and kept
 
 
-@suspects("pooled along an axis")
-def _pooled(program: Program) -> Iterator[Spot]:
-    for call in in_forward(program):
-        name, operand = applied(program, call)
-        along = axes(program, call)
-        kept = isinstance(program.statement(call), ast.Return | ast.Assign) and layer(program, call.func) is None
-        if name in {"mean", "amax", "max", "sum"} and along and 0 not in along and operand is not None and kept:
-            yield spot(call, text=shown(call))
-
-
-@suspects("part of the result returned")
-def _returns_part(program: Program) -> Iterator[Spot]:
+@suspects_rows("part of the result returned", forwards)
+def _returns_part(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
     """Find `return x[0]` and `return x[:, 0]` in a forward pass."""
-    for _, forward in forwards(program):
-        for node in returns(program, forward):
-            value = node.value
-            while isinstance(value, ast.Call) and len(value.args) == 1:
-                value = value.args[0]
-            parts = value.slice.elts if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Tuple) else []
-            parts = parts or ([value.slice] if isinstance(value, ast.Subscript) else [])
-            if any(isinstance(constant(one), int) for one in parts):
-                yield spot(node, text=shown(node))
+    for node in returns(program, forward):
+        value = node.value
+        while isinstance(value, ast.Call) and len(value.args) == 1:
+            value = value.args[0]
+        parts = value.slice.elts if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Tuple) else []
+        parts = parts or ([value.slice] if isinstance(value, ast.Subscript) else [])
+        if any(isinstance(constant(one), int) for one in parts):
+            yield look_at(node)
 
 
-@suspects("width and height exchanged")
-def _turned(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        orders = [constant(one) for given in call.args for one in getattr(given, "elts", [given])]
-        if name in {"permute", "transpose"} and orders[-4:] in ([2, 1, 0], [0, 3, 2, 1]):
-            yield spot(call, text=shown(call))
+@suspects_each("width and height exchanged", ast.Call)
+def _turned(program: Program, call: ast.Call) -> object:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    orders = [constant(one) for given in call.args for one in getattr(given, "elts", [given])]
+    return name in {"permute", "transpose"} and orders[-4:] in ([2, 1, 0], [0, 3, 2, 1])
 
 
-@suspects("convolution along the features")
-def _along_features(program: Program) -> Iterator[Spot]:
+@suspects_each("convolution along the features", in_forward)
+def _along_features(program: Program, call: ast.Call) -> object:
     """Find a convolution of one axis on the vectors of an embedding or the outputs of a recurrent layer."""
-    for call in in_forward(program):
-        given = call.args[0] if len(call.args) == 1 else None
-        if applied(program, call)[0] not in {"conv1d", "maxpool1d", "avgpool1d", "adaptiveavgpool1d"} or given is None:
-            continue
-        made = _through_rest(program, given)
-        found = layer(program, made.func) if made is not None else None
-        if found is not None and found.name in {"Embedding", "LSTM", "GRU", "TransformerEncoder", "LayerNorm"}:
-            yield spot(call, text=shown(call), source=shown(made.func) if made is not None else "")
+    given = call.args[0] if len(call.args) == 1 else None
+    if applied(program, call)[0] not in {"conv1d", "maxpool1d", "avgpool1d", "adaptiveavgpool1d"} or given is None:
+        return False
+    made = _through_rest(program, given)
+    found = layer(program, made.func) if made is not None else None
+    odd = found is not None and found.name in {"Embedding", "LSTM", "GRU", "TransformerEncoder", "LayerNorm"}
+    return odd and look_at(call, source=shown(made.func) if made is not None else "")
 
 
-@suspects("stride beyond the kernel")
-def _skips(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        name = plain(library_name(program, call))
-        at = 2 if name.startswith("conv") else 0
-        if name.startswith(("conv", "max", "avg")):
-            size, stride = (setting(program, argument(call, *one)) for one in (("kernel_size", at), ("stride", at + 1)))
-            if size is not None and stride is not None and 1 < size < stride:
-                yield spot(call, text=shown(call))
+@suspects_each("stride beyond the kernel", ast.Call)
+def _skips(program: Program, call: ast.Call) -> Iterator[Spot]:
+    name = plain(library_name(program, call))
+    at = 2 if name.startswith("conv") else 0
+    if name.startswith(("conv", "max", "avg")):
+        size, stride = (setting(program, argument(call, *one)) for one in (("kernel_size", at), ("stride", at + 1)))
+        if size is not None and stride is not None and 1 < size < stride:
+            yield look_at(call)
 
 
-@suspects("causal convolution padded on both sides")
-def _sees_ahead(program: Program) -> Iterator[Spot]:
-    for owner in program.modules():
-        if not re.search("causal|tcn|temporal|wavenet", owner.node.name, re.IGNORECASE):
-            continue
-        text = ast.unparse(owner.node)
-        cuts = re.search(
-            r"\[[^\]]*:\s*-|\[[^\]]*: ?\w+\.(size|shape)|chomp|F\.pad|ConstantPad|narrow", text, re.IGNORECASE
-        )
-        for call in (node for node in ast.walk(owner.node) if isinstance(node, ast.Call)):
-            if applied(program, call)[0] == "pad" and re.search(r"[\(\[]0, ", ast.unparse(call.args[-1])):
-                yield spot(call, text=shown(call))
-            pads = argument(call, "padding", 4) if library_name(program, call) == "Conv1d" else None
-            if pads is not None and constant(pads) != 0 and (not cuts or "// 2" in ast.unparse(pads)):
-                yield spot(call, text=shown(call))
+@suspects_each("causal convolution padded on both sides", Program.modules)
+def _sees_ahead(program: Program, owner: Class) -> Iterator[Spot]:
+    if not re.search("causal|tcn|temporal|wavenet", owner.node.name, re.IGNORECASE):
+        return
+    said = text(owner.node)
+    cuts = re.search(r"\[[^\]]*:\s*-|\[[^\]]*: ?\w+\.(size|shape)|chomp|F\.pad|ConstantPad|narrow", said, re.IGNORECASE)
+    for call in nodes_in(owner.node, ast.Call):
+        if applied(program, call)[0] == "pad" and re.search(r"[\(\[]0, ", text(call.args[-1])):
+            yield look_at(call)
+        pads = argument(call, "padding", 4) if library_name(program, call) == "Conv1d" else None
+        if pads is not None and constant(pads) != 0 and (not cuts or "// 2" in text(pads)):
+            yield look_at(call)
 
 
 _BOXES = re.compile(r"box|bb|xy|cent|ctr|corner|anchor|prior|coord|lt$|rb$|wh$", re.IGNORECASE)
 
 
-@suspects("one coordinate for two")
-def _one_for_two(program: Program) -> Iterator[Spot]:
+@suspects_each("one coordinate for two", operations(ast.Add | ast.Sub))
+def _one_for_two(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `centre[:, :1] - size[:, 2:4] / 2`, where one column of a box meets two."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
-            continue
-        sides = [[one for one in ast.walk(side) if _columns(one)] for side in (node.left, node.right)]
-        for mine, others in (sides, sides[::-1]):
-            two = [one for one in others if _columns(one) == 2]
-            if len(mine) == 1 == len(others) and two and _columns(mine[0]) == 1:
-                named = [ident(one) for one in (mine[0], two[0])]
-                if any(map(_BOXES.search, named)):
-                    yield spot(node, text=shown(node), one=shown(mine[0], 30))
+    sides = [[one for one in ast.walk(side) if _columns(one)] for side in (node.left, node.right)]
+    for mine, others in (sides, sides[::-1]):
+        two = [one for one in others if _columns(one) == 2]
+        if len(mine) == 1 == len(others) and two and _columns(mine[0]) == 1:
+            named = [ident(one) for one in (mine[0], two[0])]
+            if any(map(_BOXES.search, named)):
+                yield look_at(node, one=shown(mine[0], 30))
 
 
 def _columns(node: ast.AST) -> int:
@@ -416,22 +377,21 @@ def _columns(node: ast.AST) -> int:
     return int(end - begin) if begin is not None and end is not None and begin >= 0 and end > begin else 0
 
 
-@suspects("sum over the axis that was put in")
-def _over_new_axis(program: Program) -> Iterator[Spot]:
+@suspects_each("sum over the axis that was put in", ast.Call)
+def _over_new_axis(program: Program, call: ast.Call) -> object:
     """Find `(user.unsqueeze(1) * items).sum(1)`, which is the user times a sum of all items."""
-    for call in program.calls:
-        name, inner = op(program, call)
-        place = 1 if program.names.full(call.func) else 0
-        along = number(argument(call, "dim", place) or argument(call, "axis", place))
-        given: list[ast.expr] = []
-        if name == "sum" and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
-            given = [inner.left, inner.right]
-        elif name == "sum" and isinstance(inner, ast.Call) and op(program, inner)[0] in {"mul", "multiply"}:
-            _, first = op(program, inner)
-            given = [first, *inner.args[-1:]] if first is not None else []
-        new = [_new_axis(program, one) for one in given]
-        if along is not None and new.count(None) == 1 and along in new:
-            yield spot(call, text=shown(call), one=shown(given[new.index(along)], 30))
+    name, inner = op(program, call)
+    place = 1 if program.names.full(call.func) else 0
+    along = number(argument(call, "dim", place) or argument(call, "axis", place))
+    given: list[ast.expr] = []
+    if name == "sum" and is_binary(inner, ast.Mult):
+        given = [inner.left, inner.right]
+    elif name == "sum" and isinstance(inner, ast.Call) and op(program, inner)[0] in {"mul", "multiply"}:
+        _, first = op(program, inner)
+        given = [first, *inner.args[-1:]] if first is not None else []
+    new = [_new_axis(program, one) for one in given]
+    odd = along is not None and new.count(None) == 1 and along in new
+    return odd and look_at(call, one=shown(given[new.index(along)], 30))
 
 
 def _new_axis(program: Program, node: ast.expr) -> float | None:
@@ -441,6 +401,3 @@ def _new_axis(program: Program, node: ast.expr) -> float | None:
     if name != "unsqueeze" or not isinstance(value, ast.Call) or inner is None:
         return None
     return number(argument(value, "dim", 1 if program.names.full(value.func) else 0))
-
-
-SUSPECTS = suspects_of(globals())

@@ -6,10 +6,20 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import DEEPEST, Function, Program, argument, constant
-from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied, axes, forwards, plain, rows
+from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument, constant
+from glassgrad.doctor.reading.rule import Spot
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.models.layers import (
+    MATRICES,
+    applied,
+    axes,
+    forward_nodes,
+    forwards,
+    plain,
+    rows,
+)
+from glassgrad.doctor.reading.suspects.nodes import flat, functions, is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
@@ -29,42 +39,36 @@ def _own(program: Program) -> Iterator[tuple[Function, Function]]:
 # --- derivatives by hand ---
 
 
-@suspects("derivative written by hand")
-def _derivative(program: Program) -> Iterator[Spot]:
-    for _, backward in _own(program):
-        lines = [
-            one for one in ast.walk(backward) if isinstance(one, ast.Assign | ast.Return) and one.value is not None
-        ]
-        found = [one for one in lines if any(isinstance(part, ast.BinOp) for part in ast.walk(one))]
-        for one in found[-2:] or list(returns(program, backward)):
-            yield spot(one, text=shown(one))
+@suspects_rows("derivative written by hand", _own)
+def _derivative(program: Program, _: Function, backward: Function) -> Iterator[Spot]:
+    lines = [one for one in ast.walk(backward) if isinstance(one, ast.Assign | ast.Return) and one.value is not None]
+    found = [one for one in lines if any(isinstance(part, ast.BinOp) for part in ast.walk(one))]
+    yield from (look_at(one) for one in found[-2:] or list(returns(program, backward)))
 
 
-@suspects("saved tensors in another order")
-def _order_saved(program: Program) -> Iterator[Spot]:
-    for forward, backward in _own(program):
-        calls = [one for one in ast.walk(forward) if isinstance(one, ast.Call)]
-        saves = [one for one in calls if applied(program, one)[0] == "saveforbackward"]
-        saved = [ast.unparse(one) for call in saves for one in call.args]
-        for node in ast.walk(backward):
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            tensors = isinstance(node, ast.Assign) and ast.unparse(node.value).endswith("saved_tensors")
-            if tensors and isinstance(target, ast.Tuple) and isinstance(node, ast.Assign):
-                names = [ast.unparse(one) for one in target.elts]
-                if names != saved and sorted(names) == sorted(saved):
-                    yield spot(node, *saves[:1], text=shown(node), saved=", ".join(saved))
+@suspects_rows("saved tensors in another order", _own)
+def _order_saved(program: Program, forward: Function, backward: Function) -> Iterator[Spot]:
+    calls = list(nodes_in(forward, ast.Call))
+    saves = [one for one in calls if applied(program, one)[0] == "saveforbackward"]
+    saved = [text(one) for call in saves for one in call.args]
+    for node in nodes_in(backward, ast.Assign):
+        target = node.targets[0]
+        tensors = text(node.value).endswith("saved_tensors")
+        if tensors and isinstance(target, ast.Tuple):
+            names = [text(one) for one in target.elts]
+            if names != saved and sorted(names) == sorted(saved):
+                yield look_at(node, *saves[:1], saved=", ".join(saved))
 
 
-@suspects("gradients in another order")
-def _order_returned(program: Program) -> Iterator[Spot]:
-    for forward, backward in _own(program):
-        given = [one.arg for one in forward.args.args[1:]]
-        for node in returns(program, backward):
-            parts = node.value.elts if isinstance(node.value, ast.Tuple) else []
-            places = [_named_after(ast.unparse(one), given) for one in parts]
-            known = [(at, one) for at, one in enumerate(places) if one is not None]
-            if len(known) > 1 and any(at != one for at, one in known) and len(parts) == len(given):
-                yield spot(node, text=shown(node), given=", ".join(given))
+@suspects_rows("gradients in another order", _own)
+def _order_returned(program: Program, forward: Function, backward: Function) -> Iterator[Spot]:
+    given = [one.arg for one in forward.args.args[1:]]
+    for node in returns(program, backward):
+        parts = node.value.elts if isinstance(node.value, ast.Tuple) else []
+        places = [_named_after(text(one), given) for one in parts]
+        known = [(at, one) for at, one in enumerate(places) if one is not None]
+        if len(known) > 1 and any(at != one for at, one in known) and len(parts) == len(given):
+            yield look_at(node, given=", ".join(given))
 
 
 def _named_after(text: str, given: list[str]) -> int | None:
@@ -78,95 +82,78 @@ def _named_after(text: str, given: list[str]) -> int | None:
 # --- gates and experts ---
 
 
-@suspects("parts of a gate")
-def _gate(program: Program) -> Iterator[Spot]:
+@suspects_each("parts of a gate", operations(ast.Add | ast.Sub))
+def _gate(program: Program, node: ast.BinOp) -> object:
     """Find `g * a + g * b`, and `g * a + (1 - g) * b` with a gate that no sigmoid bounds."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
-            continue
-        owner = program.owner(node)
-        sides = [_factors(one) for one in (node.left, node.right)]
-        if owner is None or not owner.is_module or min(map(len, sides)) < 2:
-            continue
-        names = [next((one for one in side if _GATE.match(one.replace("self.", ""))), "") for side in sides]
-        rest = next((one for side in sides for one in side if re.match(r"1(\.0)? [-+] ", one)), "")
-        gate = re.sub(r"^1(\.0)? [-+] ", "", rest)
-        value = _value_named(program, node, gate) if gate.isidentifier() else None
-        raw = value is not None and applied(program, value)[0] in MATRICES | {"relu", "tanh"}
-        turned = "+" in rest and gate in names
-        if (names[0] and names[0] == names[1]) or raw or turned:
-            yield spot(node, text=shown(node), gate=names[0] or gate)
-
-
-def _factors(node: ast.expr) -> list[str]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return [*_factors(node.left), *_factors(node.right)]
-    return [ast.unparse(node)]
+    owner = program.owner(node)
+    sides = [[text(part) for part in flat(one, ast.Mult)] for one in (node.left, node.right)]
+    if owner is None or not owner.is_module or min(map(len, sides)) < 2:
+        return False
+    names = [next((one for one in side if _GATE.match(one.replace("self.", ""))), "") for side in sides]
+    rest = next((one for side in sides for one in side if re.match(r"1(\.0)? [-+] ", one)), "")
+    gate = re.sub(r"^1(\.0)? [-+] ", "", rest)
+    value = _value_named(program, node, gate) if gate.isidentifier() else None
+    raw = value is not None and applied(program, value)[0] in MATRICES | {"relu", "tanh"}
+    turned = "+" in rest and gate in names
+    return ((names[0] and names[0] == names[1]) or raw or turned) and look_at(node, gate=names[0] or gate)
 
 
 def _value_named(program: Program, node: ast.AST, name: str) -> ast.expr | None:
-    found = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name]
+    found = [one for one in nodes_in(node, ast.Name) if one.id == name]
     return program.value_of(found[0]) if found else None
 
 
-@suspects("router without a gradient")
-def _router(program: Program) -> Iterator[Spot]:
+@suspects_rows("router without a gradient", forwards)
+def _router(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
     """Find experts chosen by argmax, or by the indices of topk alone, in a model with a gate."""
-    for owner, forward in forwards(program):
-        if not re.search(r"expert|router|moe|gate", ast.unparse(owner.node), re.IGNORECASE):
-            continue
-        for node in ast.walk(forward):
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            value = node.value if isinstance(node, ast.Assign) else None
-            first = ast.unparse(target.elts[0]) if isinstance(target, ast.Tuple) else ""
-            part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else None
-            second = value is not None and re.search(r"\[1\]$|indices$", ast.unparse(value))
-            indices = second and part is not None and applied(program, part)[0] == "topk"
-            ignored = applied(program, value)[0] == "topk" and first.startswith("_") if value is not None else False
-            chosen = applied(program, value)[0] == "argmax" if value is not None else False
-            if isinstance(node, ast.Assign) and (indices or ignored or chosen):
-                yield spot(node, text=shown(node))
+    if not re.search(r"expert|router|moe|gate", text(owner.node), re.IGNORECASE):
+        return
+    for node in nodes_in(forward, ast.Assign):
+        target, value = node.targets[0], node.value
+        kind, _ = applied(program, value)
+        part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else value
+        indices = re.search(r"\[1\]$|indices$", text(value)) and applied(program, part)[0] == "topk"
+        ignored = kind == "topk" and isinstance(target, ast.Tuple) and text(target.elts[0]).startswith("_")
+        if indices or ignored or kind == "argmax":
+            yield look_at(node)
 
 
-@suspects("weights of a mixture along the wrong axis")
-def _mixture_axis(program: Program) -> Iterator[Spot]:
+@suspects_each("weights of a mixture along the wrong axis", Program.modules)
+def _mixture_axis(program: Program, owner: Class) -> Iterator[Spot]:
     """Find the softmax of a gate or of the weights of a mixture, whose axis decides what adds up to 1."""
-    for owner in program.modules():
-        for node in ast.walk(owner.node):
-            name, operand = applied(program, node)
-            text = ast.unparse(operand) if operand is not None else ""
-            if name in {"softmax", "logsoftmax", "gumbelsoftmax"} and isinstance(node, ast.Call):
-                along = argument(node, "dim", 1 if program.names.full(node.func) else 0)
-                gate = re.search(r"gate|router|\bpi|mix|alpha|expert", text, re.IGNORECASE)
-                if gate and (along is None or constant(along) in {0, 1, 2}):
-                    yield spot(node, text=shown(node))
+    for node in nodes_in(owner.node, ast.Call):
+        name, operand = applied(program, node)
+        said = text(operand)
+        if name in {"softmax", "logsoftmax", "gumbelsoftmax"}:
+            along = argument(node, "dim", 1 if program.names.full(node.func) else 0)
+            gate = re.search(r"gate|router|\bpi|mix|alpha|expert", said, re.IGNORECASE)
+            if gate and (along is None or constant(along) in {0, 1, 2}):
+                yield look_at(node)
 
 
 # --- differential equations ---
 
 
 def _gradient_calls(program: Program) -> Iterator[tuple[ast.Assign, ast.Call]]:
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign) else None
+    for node in nodes(program, ast.Assign):
+        value = node.value
         value = value.value if isinstance(value, ast.Subscript) else value
-        called = ast.unparse(value.func) if isinstance(value, ast.Call) and len(value.args) >= 2 else ""
+        called = text(value.func) if isinstance(value, ast.Call) and len(value.args) >= 2 else ""
         derives = re.search(r"(^|[._])(grad|gradient|derivative|diff|deriv|d)s?$", called)
-        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and derives:
+        if isinstance(value, ast.Call) and derives:
             yield node, value
 
 
-@suspects("derivative by another variable")
-def _by_another(program: Program) -> Iterator[Spot]:
+@suspects_rows("derivative by another variable", _gradient_calls)
+def _by_another(program: Program, node: ast.Assign, call: ast.Call) -> object:
     """Find `u_xx = grad(u_t, x)` and `u_t = grad(u, x)`, whose names say something else."""
-    for node, call in _gradient_calls(program):
-        found = _DERIVATIVE.match(ast.unparse(node.targets[0]))
-        of, by = (ast.unparse(one).removesuffix(".sum()") for one in call.args[:2])
-        if found is None or by not in {"x", "y", "z", "t"}:
-            continue
-        inner = _DERIVATIVE.match(of)
-        before = inner["by"] if inner is not None else ""
-        if len(before) + 1 == len(found["by"]) and sorted(before + by) != sorted(found["by"]):
-            yield spot(node, text=shown(node))
+    found = _DERIVATIVE.match(text(node.targets[0]))
+    of, by = (text(one).removesuffix(".sum()") for one in call.args[:2])
+    if found is None or by not in {"x", "y", "z", "t"}:
+        return False
+    inner = _DERIVATIVE.match(of)
+    before = inner["by"] if inner is not None else ""
+    return len(before) + 1 == len(found["by"]) and sorted(before + by) != sorted(found["by"]) and look_at(node)
 
 
 @suspects("columns of the inputs exchanged")
@@ -176,52 +163,50 @@ def _columns(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name, operand = applied(program, call)
         if name in {"cat", "stack", "concat"} and isinstance(operand, ast.List | ast.Tuple):
-            names = [ast.unparse(one).split(".")[-1] for one in operand.elts]
+            names = [text(one).split(".")[-1] for one in operand.elts]
             orders += [names] if set(names) <= {"x", "y", "z", "t"} and len(names) > 1 else []
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign) else None
-        found = _DERIVATIVE.match(ast.unparse(node.targets[0])) if isinstance(node, ast.Assign) else None
-        column = re.search(r"\[(?::|\.\.\.), (\d)(:\d)?\]", ast.unparse(value)) if value is not None else None
-        if found is not None and column is not None and isinstance(node, ast.Assign) and orders:
+    for node in nodes(program, ast.Assign):
+        found = _DERIVATIVE.match(text(node.targets[0]))
+        column = re.search(r"\[(?::|\.\.\.), (\d)(:\d)?\]", text(node.value))
+        if found is not None and column is not None and orders:
             name = orders[0][int(column[1])] if int(column[1]) < len(orders[0]) else ""
             if name and found["by"][-1] != name:
-                yield spot(node, text=shown(node), name=name)
+                yield look_at(node, name=name)
 
 
-@suspects("gradient of a mean")
-def _of_mean(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        full = program.names.full(call.func)
-        first = call.args[0] if call.args else argument(call, "outputs")
-        if full == "torch.autograd.grad" and isinstance(first, ast.Call):
-            by = argument(call, "inputs", 1)
-            name, _ = applied(program, first)
-            if name == "mean" and by is not None and not re.search("param|weight", ast.unparse(by)):
-                yield spot(call, text=shown(call))
+@suspects_each("gradient of a mean", ast.Call)
+def _of_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
+    full = program.names.full(call.func)
+    first = call.args[0] if call.args else argument(call, "outputs")
+    if full == "torch.autograd.grad" and isinstance(first, ast.Call):
+        by = argument(call, "inputs", 1)
+        name, _ = applied(program, first)
+        if name == "mean" and by is not None and not re.search("param|weight", text(by)):
+            yield look_at(call)
 
 
 @suspects("second derivative of a piecewise linear net")
 def _kinked(program: Program) -> Iterator[Spot]:
     """Find rectifiers in a program that differentiates its network twice."""
-    twice = [one for one, _ in _gradient_calls(program) if re.search(r"_?([xyt])\1$", ast.unparse(one.targets[0]))]
+    twice = [one for one, _ in _gradient_calls(program) if re.search(r"_?([xyt])\1$", text(one.targets[0]))]
     if twice or any(_is_second_derivative(program, one) for one in program.calls):
         made = [one for row in rows(program) for _, one in row]
         made += [one.args[0] for one in program.calls_of(".append") if one.args]
         for one in made:
             found = layer(program, one)
             if found is not None and found.call is one and plain(found.name) in {"relu", "leakyrelu"}:
-                yield spot(one, text=shown(one))
+                yield look_at(one)
         for _, forward in forwards(program):
-            for node in ast.walk(forward):
-                if isinstance(node, ast.Call) and applied(program, node)[0] in {"relu", "leakyrelu"}:
-                    yield spot(node, text=shown(node))
+            for node in nodes_in(forward, ast.Call):
+                if applied(program, node)[0] in {"relu", "leakyrelu"}:
+                    yield look_at(node)
 
 
 def _is_second_derivative(program: Program, call: ast.Call) -> bool:
     """Tell whether a call differentiates a derivative by an input: `grad(u_x, x)` behind `u_x = grad(u, x)`."""
     by = argument(call, "inputs", 1) if _derives(program, call) else None
     of = call.args[0] if call.args else argument(call, "outputs")
-    if by is None or of is None or re.search(r"param|weight|theta|model|net\b", ast.unparse(by)):
+    if by is None or of is None or re.search(r"param|weight|theta|model|net\b", text(by)):
         return False
     for _ in range(DEEPEST):
         if isinstance(of, ast.Name):
@@ -234,8 +219,8 @@ def _is_second_derivative(program: Program, call: ast.Call) -> bool:
         return False
     inner = of.args[0] if of.args else argument(of, "outputs")
     before = argument(of, "inputs", 1)
-    of_loss = inner is not None and re.search(r"loss|criterion|entropy", ast.unparse(inner))
-    return before is not None and not of_loss and not re.search(r"param|weight|theta|model|net\b", ast.unparse(before))
+    of_loss = inner is not None and re.search(r"loss|criterion|entropy", text(inner))
+    return before is not None and not of_loss and not re.search(r"param|weight|theta|model|net\b", text(before))
 
 
 def _derives(program: Program, call: ast.Call) -> bool:
@@ -246,53 +231,45 @@ def _derives(program: Program, call: ast.Call) -> bool:
     given = [one.value for one in returns(program, function)] if function is not None else []
     values = [program.value_of(one) if isinstance(one, ast.Name) else one for one in given]
     parts = [one.value if isinstance(one, ast.Subscript) else one for one in values]
-    return bool(parts) and all(
-        isinstance(one, ast.Call) and program.names.full(one.func) == "torch.autograd.grad" for one in parts
-    )
+    if not bool(parts):
+        return False
+    return all(isinstance(one, ast.Call) and program.names.full(one.func) == "torch.autograd.grad" for one in parts)
 
 
-@suspects("residual of an equation")
-def _equation(program: Program) -> Iterator[Spot]:
+@suspects_each("residual of an equation", ast.Assign | ast.Return)
+def _equation(program: Program, node: ast.Assign | ast.Return) -> object:
     """Find the sum of derivatives that is to be zero."""
-    for node in program.nodes:
-        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-        names = (
-            {one.id for one in ast.walk(value) if isinstance(one, ast.Name)} if isinstance(value, ast.BinOp) else set()
-        )
-        found = {name for name in names if (match := _DERIVATIVE.match(name)) and match["of"] in _FIELDS}
-        sums = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Sub) for one in ast.walk(node))
-        second = any(len(name) > 3 and name[-1] == name[-2] for name in found)
-        if isinstance(node, ast.Assign | ast.Return) and sums and found and (second or len(found) > 1):
-            yield spot(node, text=shown(node))
+    value = node.value
+    names = names_in(value) if isinstance(value, ast.BinOp) else set()
+    found = {name for name in names if (match := _DERIVATIVE.match(name)) and match["of"] in _FIELDS}
+    sums = any(is_binary(one, ast.Add | ast.Sub) for one in ast.walk(node))
+    second = any(len(name) > 3 and name[-1] == name[-2] for name in found)
+    return sums and found and (second or len(found) > 1)
 
 
 # --- steps of an ODE ---
 
 
-@suspects("step of an integrator")
-def _integrator(program: Program) -> Iterator[Spot]:
+@suspects_each("step of an integrator", functions)
+def _integrator(program: Program, function: Function) -> Iterator[Spot]:
     """Find Runge-Kutta weights that are not 1, 2, 2, 1, and a step of a vector field without its size."""
-    for function in program.functions.values():
-        names = _read(function, stores=True)
-        sized = next((name for name in ("dt", "h", "step_size") if name in names), "")
-        used = bool(sized) and sized in _read(function, stores=False)
-        slopes = {"k1", "k2", "k3", "k4"} <= names
-        for node in ast.walk(function) if sized or slopes else ():
-            value = node.value if isinstance(node, ast.Assign | ast.Return) else None
-            text = ast.unparse(node) if value is not None else ""
-            adds_up = slopes and _is_sum_of_slopes(text.split(" = ")[-1]) and not _is_fourth_order(text)
-            whole = (
-                slopes
-                and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", text)
-                and not re.search(r"/ 2|0\.5", text)
-            )
-            bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", text)
-            if isinstance(node, ast.stmt) and (adds_up or whole or bare):
-                yield spot(node, text=shown(node))
-
-
-def _is_sum_of_slopes(text: str) -> bool:
-    return all(name in text for name in ("k1", "k2", "k3", "k4"))
+    names = _read(function, stores=True)
+    sized = next((name for name in ("dt", "h", "step_size") if name in names), "")
+    used = bool(sized) and sized in _read(function, stores=False)
+    slopes = {"k1", "k2", "k3", "k4"} <= names
+    for node in nodes_in(function, ast.stmt) if sized or slopes else ():
+        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+        said = text(node) if value is not None else ""
+        adds_up = (
+            slopes
+            and all(name in said.split(" = ")[-1] for name in ("k1", "k2", "k3", "k4"))
+            and not _is_fourth_order(said)
+        )
+        full = slopes and re.match(r"k[23] = .*\+ \(?(dt|h) \* (self\.)?k[12]\b", said)
+        whole = full and not re.search(r"/ 2|0\.5", said)
+        bare = sized and not used and re.match(r"(\w+) = \1 \+ [\w.]+\(", said)
+        if adds_up or whole or bare:
+            yield look_at(node)
 
 
 def _is_fourth_order(text: str) -> bool:
@@ -304,29 +281,26 @@ def _read(function: Function, stores: bool) -> set[str]:
     """Return the names that a function reads, or those that it sets and gets."""
     given = {one.arg for one in function.args.args} if stores else set()
     kind = ast.Store if stores else ast.Load
-    return given | {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, kind)}
+    return given | {one.id for one in nodes_in(function, ast.Name) if isinstance(one.ctx, kind)}
 
 
 # --- biases ---
 
 
-@suspects("a column of biases beside a row")
-def _biases(program: Program) -> Iterator[Spot]:
+@suspects_each("a column of biases beside a row", forward_nodes(ast.BinOp))
+def _biases(program: Program, node: ast.BinOp) -> object:
     """Find `(a * b).sum(1) + self.bias(u)` with an embedding of one number, which has a second axis."""
-    for _, forward in forwards(program):
-        for node in ast.walk(forward):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-                continue
-            sides = (node.left, node.right)
-            flat = [_is_flat_sum(program, one) for one in sides]
-            if any(flat) and any(_bias(program, one) for one, row in zip(sides, flat, strict=True) if not row):
-                yield spot(node, text=shown(node))
+    if not is_binary(node, ast.Add):
+        return False
+    sides = (node.left, node.right)
+    flat = [_is_flat_sum(program, one) for one in sides]
+    return any(flat) and any(_bias(program, one) for one, row in zip(sides, flat, strict=True) if not row)
 
 
 def _is_flat_sum(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is a sum along an axis that does not stay."""
     held = program.value_of(node) if isinstance(node, ast.Name) else node
-    if isinstance(held, ast.BinOp) and isinstance(held.op, ast.Add):
+    if is_binary(held, ast.Add):
         return any(_is_flat_sum(program, one) for one in (held.left, held.right))
     if not isinstance(held, ast.Call) or applied(program, held)[0] != "sum":
         return False
@@ -336,10 +310,7 @@ def _is_flat_sum(program: Program, node: ast.expr) -> bool:
 def _bias(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the output of an embedding of one number, or a sum with one."""
     held = program.value_of(node) if isinstance(node, ast.Name) else node
-    if isinstance(held, ast.BinOp) and isinstance(held.op, ast.Add):
+    if is_binary(held, ast.Add):
         return any(_bias(program, one) for one in (held.left, held.right))
     found = layer(program, held.func) if isinstance(held, ast.Call) else None
     return found is not None and found.name == "Embedding" and constant(argument(found.call, "embedding_dim", 1)) == 1
-
-
-SUSPECTS = suspects_of(globals())

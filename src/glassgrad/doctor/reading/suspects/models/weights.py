@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.program import FUNCTIONS, Class, Program, argument, constant
+from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.models.layers import MATRICES, NORMALISING, applied, forwards
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.models.layers import MATRICES, NORMALISING, applied, forward_nodes, forwards
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import has_weights, layer, library_name
 
 _VECTORS = re.compile(r"pos|token|query|queries|cls|emb|prompt|code|slot|latent|memory|proto", re.IGNORECASE)
@@ -44,30 +46,26 @@ def _parameters(program: Program) -> Iterator[tuple[ast.Call, ast.expr, str, Cla
 # --- how weights begin ---
 
 
-@suspects("weights drawn too large")
-def _too_large(program: Program) -> Iterator[Spot]:
+@suspects_each("weights drawn too large", ast.Call)
+def _too_large(program: Program, call: ast.Call) -> object:
     """Find `init.normal_(w)` with a deviation of 1, `uniform_(w)` with 0 to 1, and a large gain."""
-    for call in program.calls:
-        full = program.names.full(call.func)
-        method = not full and isinstance(call.func, ast.Attribute)
-        name = call.func.attr if isinstance(call.func, ast.Attribute) and method else last(full)
-        if not full.startswith("torch.nn.init.") and not (method and re.search(r"weight|\bp\b|param", _on(call))):
-            continue
-        at = 1 if method else 2
-        given = argument(call, "std" if name == "normal_" else "b", at)
-        size = setting(program, given)
-        large = name in {"normal_", "uniform_", "trunc_normal_"} and not (given is not None and size is None)
-        bias = re.search(
-            "bias|norm|embed|grad|epsilon|noise",
-            _on(call) if method else ast.unparse(call.args[0]) if call.args else "",
-        )
-        gain = setting(program, argument(call, "gain", 1)) if name.startswith(("xavier", "orthogonal")) else None
-        if (large and (size is None or size >= 0.4) and not bias) or (gain is not None and gain >= 3):
-            yield spot(call, text=shown(call))
+    full = program.names.full(call.func)
+    method = not full and isinstance(call.func, ast.Attribute)
+    name = call.func.attr if isinstance(call.func, ast.Attribute) and method else last(full)
+    if not full.startswith("torch.nn.init.") and not (method and re.search(r"weight|\bp\b|param", _on(call))):
+        return False
+    at = 1 if method else 2
+    given = argument(call, "std" if name == "normal_" else "b", at)
+    size = setting(program, given)
+    large = name in {"normal_", "uniform_", "trunc_normal_"} and not (given is not None and size is None)
+    filled = _on(call) if method else text(call.args[0]) if call.args else ""
+    bias = re.search("bias|norm|embed|grad|epsilon|noise", filled)
+    gain = setting(program, argument(call, "gain", 1)) if name.startswith(("xavier", "orthogonal")) else None
+    return (large and (size is None or size >= 0.4) and not bias) or (gain is not None and gain >= 3)
 
 
 def _on(call: ast.Call) -> str:
-    return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    return text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
 _SPREADS = re.compile("bias|^b|lora|logits|rho|sigma|std|var$", re.IGNORECASE)
@@ -79,107 +77,88 @@ def _equal(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         full = program.names.full(call.func)
         filled = full in {f"torch.nn.init.{one}" for one in ("zeros_", "ones_", "constant_")} and call.args
-        text = ast.unparse(call.args[0]) if filled else ""
+        said = text(call.args[0]) if filled else ""
         if isinstance(call.func, ast.Attribute) and call.func.attr in {"zero_", "fill_"} and not full:
-            text = ast.unparse(call.func.value)
-        around = [ast.unparse(one.test) for one in program.outward(call) if isinstance(one, ast.If)]
-        known = "weight" in text and not re.search("norm|bn|ln|emb|bias", text + " ".join(around), re.IGNORECASE)
-        if known and not _ZERO.search(text) and not re.search(r"grad|latent|_hh|logits", text):
-            yield spot(call, text=shown(call))
+            said = text(call.func.value)
+        around = [text(one.test) for one in program.outward(call) if isinstance(one, ast.If)]
+        known = "weight" in said and not re.search("norm|bn|ln|emb|bias", said + " ".join(around), re.IGNORECASE)
+        if known and not _ZERO.search(said) and not re.search(r"grad|latent|_hh|logits", said):
+            yield look_at(call)
     for made, first, name, _ in _parameters(program):
         alike = isinstance(first, ast.Call) and library_name(program, first) in {"zeros", "ones", "full"}
         matrix = alike and isinstance(first, ast.Call) and _sizes(first) == 2 and constant(first.args[0]) != 1
         if matrix and not _VECTORS.search(name) and not _SPREADS.search(name):
-            yield spot(made, text=shown(made))
+            yield look_at(made)
 
 
-@suspects("parameter with numbers of chance")
-def _never_set(program: Program) -> Iterator[Spot]:
-    for made, first, name, owner in _parameters(program):
-        bare = isinstance(first, ast.Call) and library_name(program, first) in {"empty", "Tensor", "FloatTensor"}
-        if not bare or owner is None or (isinstance(first, ast.Call) and first.args and _is_list(first.args[0])):
-            continue
-        text = ast.unparse(owner.node)
-        every = re.search(r"\.(parameters|_parameters|named_parameters)\(", text)
-        sets = re.search(rf"init\w*\.?\w*\([^)]*self\.{name}\b|self\.{name}(\.data)?\.\w+_\(|self\.{name}\.data", text)
-        if not sets and not every:
-            yield spot(made, text=shown(made), name=name)
+@suspects_rows("parameter with numbers of chance", _parameters)
+def _never_set(program: Program, made: ast.Call, first: ast.expr, name: str, owner: Class | None) -> object:
+    bare = isinstance(first, ast.Call) and library_name(program, first) in {"empty", "Tensor", "FloatTensor"}
+    if (
+        not bare
+        or owner is None
+        or (isinstance(first, ast.Call) and first.args and isinstance(first.args[0], ast.List | ast.ListComp))
+    ):
+        return False
+    said = text(owner.node)
+    every = re.search(r"\.(parameters|_parameters|named_parameters)\(", said)
+    sets = re.search(rf"init\w*\.?\w*\([^)]*self\.{name}\b|self\.{name}(\.data)?\.\w+_\(|self\.{name}\.data", said)
+    return not sets and not every and look_at(made, name=name)
 
 
-def _is_list(node: ast.expr) -> bool:
-    return isinstance(node, ast.List | ast.ListComp) and not isinstance(node, ast.Tuple)
-
-
-@suspects("matrix drawn without a scale")
-def _unscaled(program: Program) -> Iterator[Spot]:
-    for made, first, name, _ in _parameters(program):
-        drawn = library_name(program, first) if isinstance(first, ast.Call) else ""
-        if drawn in {"randn", "rand"} and isinstance(first, ast.Call) and _sizes(first) >= 2:
-            narrow = all(constant(one) == 1 for one in first.args[:1])
-            text = _source(program, made)
-            multiplies = re.search(rf"@ \(?self\.{name}\b|(mm|matmul|linear|einsum)\([^)]*self\.{name}\b", text)
-            filled = re.search(rf"_\(self\.{name}\b", text)
-            if not _VECTORS.search(name) and not narrow and multiplies and not filled:
-                yield spot(made, text=shown(made))
-
-
-def _source(program: Program, node: ast.AST) -> str:
-    owner = program.owner(node)
-    return ast.unparse(owner.node) if owner is not None else ""
+@suspects_rows("matrix drawn without a scale", _parameters)
+def _unscaled(program: Program, made: ast.Call, first: ast.expr, name: str, owner: Class | None) -> Iterator[Spot]:
+    drawn = library_name(program, first) if isinstance(first, ast.Call) else ""
+    if drawn in {"randn", "rand"} and isinstance(first, ast.Call) and _sizes(first) >= 2:
+        narrow = all(constant(one) == 1 for one in first.args[:1])
+        said = text(owner.node) if owner is not None else ""
+        multiplies = re.search(rf"@ \(?self\.{name}\b|(mm|matmul|linear|einsum)\([^)]*self\.{name}\b", said)
+        filled = re.search(rf"_\(self\.{name}\b", said)
+        if not _VECTORS.search(name) and not narrow and multiplies and not filled:
+            yield look_at(made)
 
 
 @suspects("initialisation never applied")
 def _never_applied(program: Program) -> Iterator[Spot]:
     """Find a function that fills weights and that nothing names."""
-    used = {one.attr for one in program.nodes if isinstance(one, ast.Attribute)}
-    used |= {one.id for one in program.nodes if isinstance(one, ast.Name)}
+    used = {one.attr for one in nodes(program, ast.Attribute)}
+    used |= {one.id for one in nodes(program, ast.Name)}
     for node in program.nodes:
         if not isinstance(node, FUNCTIONS) or node.name.startswith("__") or node.name in used:
             continue
         owner = program.owner(node)
         plain_module = owner is None or set(owner.bases) <= {"torch.nn.Module", "object"}
-        fills = [one for one in ast.walk(node) if _fills(program, one)]
+        fills = [one for one in nodes_in(node, ast.Call) if program.names.full(one.func).startswith("torch.nn.init.")]
         if fills and plain_module and re.search("init|reset|weight", node.name):
             yield spot(node, text=node.name)
-
-
-def _fills(program: Program, node: ast.AST) -> bool:
-    full = program.names.full(node.func) if isinstance(node, ast.Call) else ""
-    return full.startswith("torch.nn.init.")
 
 
 @suspects("class compared with what it never is")
 def _never_this(program: Program) -> Iterator[Spot]:
     """Find `m == nn.Linear`, `type(m) == "Linear"` and `classname.find("conv")`."""
-    for node in program.nodes:
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.Is | ast.In):
-            left, right = node.left, node.comparators[0]
-            is_class = re.match(r"torch\.nn\.[A-Z]\w+$", program.names.full(right))
-            typed = isinstance(left, ast.Call) and ast.unparse(left.func) == "type"
-            named_so = isinstance(constant(right), str) and typed
-            plain_name = isinstance(left, ast.Name) and not re.search("cls|class|type|kind|layer_t", left.id)
-            if (is_class and plain_name) or named_so:
-                yield spot(node, text=shown(node))
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in {"find", "startswith"}
-        ):
-            text = constant(node.args[0]) if node.args else None
-            small = isinstance(text, str) and text in {"conv", "linear", "batchnorm", "layernorm", "embedding"}
-            if small and re.search("class_?name|__name__", ast.unparse(node.func.value)):
-                yield spot(node, text=shown(node))
+    for node in nodes(program, ast.Compare):
+        left, right = node.left, node.comparators[0]
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.Is | ast.In):
+            continue
+        is_class = re.match(r"torch\.nn\.[A-Z]\w+$", program.names.full(right))
+        typed = isinstance(left, ast.Call) and text(left.func) == "type"
+        plain_name = isinstance(left, ast.Name) and not re.search("cls|class|type|kind|layer_t", left.id)
+        if (is_class and plain_name) or (isinstance(constant(right), str) and typed):
+            yield look_at(node)
+    for call in [*program.calls_of(".find"), *program.calls_of(".startswith")]:
+        said = constant(call.args[0]) if call.args else None
+        small = isinstance(said, str) and said in {"conv", "linear", "batchnorm", "layernorm", "embedding"}
+        if small and re.search("class_?name|__name__", _on(call)):
+            yield look_at(call)
 
 
-@suspects("weights drawn again after loading")
-def _drawn_again(program: Program) -> Iterator[Spot]:
-    for call in program.calls_of(".apply"):
-        given = ast.unparse(call.args[0]) if call.args else ""
-        target = _on(call)
-        loads = [one for one in program.calls_of(".load_state_dict") if _on(one) == target and one.lineno < call.lineno]
-        same = [one for one in loads if program.function(one) is program.function(call) and _both(program, one, call)]
-        if re.search("init|weight", given) and same:
-            yield spot(call, same[0], text=shown(call), loaded=shown(same[0]))
+@suspects_each("weights drawn again after loading", calls_of(".apply"))
+def _drawn_again(program: Program, call: ast.Call) -> object:
+    given = text(call.args[0]) if call.args else ""
+    target = _on(call)
+    loads = [one for one in program.calls_of(".load_state_dict") if _on(one) == target and one.lineno < call.lineno]
+    same = [one for one in loads if program.function(one) is program.function(call) and _both(program, one, call)]
+    return re.search("init|weight", given) and same and look_at(call, same[0], loaded=shown(same[0]))
 
 
 def _both(program: Program, first: ast.AST, second: ast.AST) -> bool:
@@ -194,41 +173,34 @@ def _both(program: Program, first: ast.AST, second: ast.AST) -> bool:
 # --- where weights are kept ---
 
 
-@suspects("parameter made in forward")
-def _made_anew(program: Program) -> Iterator[Spot]:
-    for _, forward in forwards(program):
-        for node in ast.walk(forward):
-            once = any(isinstance(one, ast.If) for one in program.outward(node))
-            if isinstance(node, ast.Call) and library_name(program, node) == "Parameter" and not once:
-                yield spot(node, text=shown(node))
+@suspects_each("parameter made in forward", forward_nodes(ast.Call))
+def _made_anew(program: Program, node: ast.Call) -> object:
+    once = any(isinstance(one, ast.If) for one in program.outward(node))
+    return library_name(program, node) == "Parameter" and not once
 
 
-@suspects("numbers that nobody trains")
-def _plain_tensors(program: Program) -> Iterator[Spot]:
+@suspects_each("numbers that nobody trains", Program.modules)
+def _plain_tensors(program: Program, owner: Class) -> Iterator[Spot]:
     """Find random tensors of modules, and buffers with names of weights."""
-    for owner in program.modules():
-        for name, bounds in owner.attributes.items():
-            for bound in bounds:
-                value = bound.value
-                while isinstance(value, ast.BinOp):
-                    value = value.left if isinstance(value.left, ast.Call) else value.right
-                made = library_name(program, value) if isinstance(value, ast.Call) else ""
-                buffer = isinstance(bound.statement, ast.Call)
-                drawn = made in {"randn", "rand", "normal"} and not _FIXED.search(name)
-                learnt = made in {"randn", "rand", "zeros", "ones", "full", "tensor"} and _LEARNT.match(name)
-                outside = bound.item is None and (buffer or _in_init(program, bound.statement))
-                if outside and (drawn or learnt) and isinstance(value, ast.Call) and not _asks(program, value):
-                    yield spot(value, text=f"self.{name} = {shown(value, 40)}")
+    for name, bounds in owner.attributes.items():
+        for bound in bounds:
+            value = bound.value
+            while isinstance(value, ast.BinOp):
+                value = value.left if isinstance(value.left, ast.Call) else value.right
+            made = library_name(program, value) if isinstance(value, ast.Call) else ""
+            buffer = isinstance(bound.statement, ast.Call)
+            drawn = made in {"randn", "rand", "normal"} and not _FIXED.search(name)
+            learnt = made in {"randn", "rand", "zeros", "ones", "full", "tensor"} and _LEARNT.match(name)
+            outside = bound.item is None and (buffer or _in_init(program, bound.statement))
+            if not outside or not (drawn or learnt) or not isinstance(value, ast.Call):
+                continue
+            if "requires_grad" not in text(program.statement(value)):
+                yield spot(value, text=f"self.{name} = {shown(value, 40)}")
 
 
 def _in_init(program: Program, node: ast.AST) -> bool:
     function = program.function(node)
     return function is not None and function.name == "__init__"
-
-
-def _asks(program: Program, call: ast.Call) -> bool:
-    """Tell whether a tensor asks for gradients, of which a rule speaks."""
-    return "requires_grad" in ast.unparse(program.statement(call))
 
 
 def _is_own(program: Program, call: ast.Call) -> bool:
@@ -239,18 +211,16 @@ def _is_own(program: Program, call: ast.Call) -> bool:
 
 @suspects("layer never used")
 def _unused(program: Program) -> Iterator[Spot]:
-    read = {one.attr for one in program.nodes if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load)}
+    read = {one.attr for one in nodes(program, ast.Attribute) if isinstance(one.ctx, ast.Load)}
     for owner, _ in forwards(program):
-        text = ast.unparse(owner.node)
-        if re.search(r"getattr|children\(|modules\(|_modules|exec\(", text) or len(owner.bases) != 1:
+        said = text(owner.node)
+        if re.search(r"getattr|children\(|modules\(|_modules|exec\(", said) or len(owner.bases) != 1:
             continue
         for name, bounds in owner.attributes.items():
             value = bounds[-1].value if len(bounds) == 1 else None
-            if (
-                name not in read
-                and isinstance(value, ast.Call)
-                and (has_weights(program, value) or _is_own(program, value))
-            ):
+            if name in read or not isinstance(value, ast.Call):
+                continue
+            if has_weights(program, value) or _is_own(program, value):
                 yield spot(value, text=f"self.{name} = {shown(value, 40)}", name=name)
 
 
@@ -267,26 +237,24 @@ def _shared(program: Program) -> Iterator[Spot]:
             outer = program.parents.get(outer) if isinstance(outer, ast.Starred) else outer
             kept = isinstance(outer, ast.Call) and library_name(program, outer) in {"ModuleList", "Sequential"}
             if kept and node.elt.id not in targets:
-                yield spot(node, text=shown(node))
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+                yield look_at(node)
+        elif is_binary(node, ast.Mult) and isinstance(node.left, ast.List):
             names = [one for one in node.left.elts if isinstance(one, ast.Name | ast.Attribute)]
             if any(_has(program, one) for one in names):
-                yield spot(node, text=shown(node))
+                yield look_at(node)
         elif isinstance(node, ast.Call) and library_name(program, node) in {"Sequential", "ModuleList"}:
             yield from _repeated(program, node)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute) and _in_init(program, node):
-            both = [ast.unparse(one) for one in (node.targets[0], node.value)]
+            both = [text(one) for one in (node.targets[0], node.value)]
             if all(one.startswith("self.") and one.count(".") == 1 for one in both) and _has(program, node.value):
-                yield spot(node, text=shown(node))
+                yield look_at(node)
 
 
 def _repeated(program: Program, call: ast.Call) -> Iterator[Spot]:
     given = call.args[0].elts if call.args and isinstance(call.args[0], ast.List) else call.args
     names = [one for one in given if isinstance(one, ast.Name | ast.Attribute)]
-    again = [one for at, one in enumerate(names) if ast.unparse(one) in {ast.unparse(before) for before in names[:at]}]
-    for one in again[:1]:
-        if _has(program, one):
-            yield spot(one, call, text=shown(one))
+    again = [one for at, one in enumerate(names) if text(one) in {text(before) for before in names[:at]}]
+    yield from (look_at(one, call) for one in again[:1] if _has(program, one))
 
 
 def _has(program: Program, node: ast.expr) -> bool:
@@ -294,75 +262,60 @@ def _has(program: Program, node: ast.expr) -> bool:
     return found is not None and has_weights(program, found.call)
 
 
-@suspects("layer called at two places")
-def _called_twice(program: Program) -> Iterator[Spot]:
+@suspects_rows("layer called at two places", forwards)
+def _called_twice(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
     """Find a linear layer, a convolution or a norm that one pass calls a second time on its way."""
-    for _, forward in forwards(program):
-        seen: dict[str, ast.Call] = {}
-        for node in sorted(
-            ast.walk(forward), key=lambda one: (getattr(one, "lineno", 0), getattr(one, "col_offset", 0))
-        ):
-            if not isinstance(node, ast.Call) or applied(program, node)[0] not in MATRICES | NORMALISING:
-                continue
-            if any(isinstance(one, ast.If | ast.IfExp | ast.For | ast.While) for one in program.outward(node)):
-                continue
-            name = ast.unparse(node.func)
-            if name in seen and name.startswith("self.") and _same_chain(seen[name], node):
-                yield spot(node, seen[name], text=shown(node.func), first=str(seen[name].lineno))
-            seen.setdefault(name, node)
+    seen: dict[str, ast.Call] = {}
+    for node in sorted(ast.walk(forward), key=lambda one: (getattr(one, "lineno", 0), getattr(one, "col_offset", 0))):
+        if not isinstance(node, ast.Call) or applied(program, node)[0] not in MATRICES | NORMALISING:
+            continue
+        if any(isinstance(one, ast.If | ast.IfExp | ast.For | ast.While) for one in program.outward(node)):
+            continue
+        name = text(node.func)
+        if name in seen and name.startswith("self.") and _same_chain(seen[name], node):
+            yield spot(node, seen[name], text=shown(node.func), first=str(seen[name].lineno))
+        seen.setdefault(name, node)
 
 
 def _same_chain(first: ast.Call, second: ast.Call) -> bool:
     """Tell whether two calls have inputs of one name, as in `x = self.a(x)`, and are no two branches."""
-    names = [
-        {one.id for one in ast.walk(call) if isinstance(one, ast.Name)} - {"self", "F", "torch"}
-        for call in (first, second)
-    ]
+    names = [names_in(call) - {"self", "F", "torch"} for call in (first, second)]
     return first in ast.walk(second) or bool(names[0] & names[1])
 
 
-@suspects("tied by a copy")
-def _copied(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Attribute):
-            continue
-        target, value = ast.unparse(node.targets[0]), node.value
-        data = re.search(r"\.weight\.data$", target) and re.match(
-            r"[\w.]+\.weight\.data(\.\w+\(\))?$", ast.unparse(value)
-        )
-        inner = value.args[0] if isinstance(value, ast.Call) and value.args else None
-        called = last(program.names.full(value.func)) or ast.unparse(value.func) if isinstance(value, ast.Call) else ""
-        whole = inner is not None and re.search(r"weight(\.data|\.t\(\)|\.T|\.clone\(\))*$", ast.unparse(inner))
-        copied = data or (target.endswith("weight") and whole and called in {"Parameter", "deepcopy", "copy"})
-        if copied and re.search(r"emb|enc|tok|wte", ast.unparse(value)):
-            yield spot(node, text=shown(node))
+@suspects_each("tied by a copy", ast.Assign)
+def _copied(program: Program, node: ast.Assign) -> object:
+    if not isinstance(node.targets[0], ast.Attribute):
+        return False
+    target, value = text(node.targets[0]), node.value
+    data = re.search(r"\.weight\.data$", target) and re.match(r"[\w.]+\.weight\.data(\.\w+\(\))?$", text(value))
+    inner = value.args[0] if isinstance(value, ast.Call) and value.args else None
+    called = last(program.names.full(value.func)) or text(value.func) if isinstance(value, ast.Call) else ""
+    whole = inner is not None and re.search(r"weight(\.data|\.t\(\)|\.T|\.clone\(\))*$", text(inner))
+    copied = data or (target.endswith("weight") and whole and called in {"Parameter", "deepcopy", "copy"})
+    return copied and re.search(r"emb|enc|tok|wte", text(value))
 
 
-@suspects("shallow copy of a model")
-def _shallow(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        shallow = program.names.full(call.func) == "copy.copy" and call.args
-        if shallow and (
-            layer(program, call.args[0]) is not None or re.search("model|net|block|layer", ast.unparse(call))
-        ):
-            yield spot(call, text=shown(call))
+@suspects_each("shallow copy of a model", ast.Call)
+def _shallow(program: Program, call: ast.Call) -> object:
+    shallow = program.names.full(call.func) == "copy.copy" and call.args
+    return shallow and (layer(program, call.args[0]) is not None or re.search("model|net|block|layer", text(call)))
 
 
-@suspects("loop forgets its result")
-def _forgets(program: Program) -> Iterator[Spot]:
+@suspects_rows("loop forgets its result", forwards)
+def _forgets(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
     """Find `for layer in self.layers: out = layer(x)`, where x stays what it was."""
-    for _, forward in forwards(program):
-        for loop in (node for node in ast.walk(forward) if isinstance(node, ast.For) and not node.orelse):
-            names = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-            sets = {one.id for one in ast.walk(loop) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-            for node in loop.body:
-                call = node.value if isinstance(node, ast.Assign) else None
-                target = node.targets[0] if isinstance(node, ast.Assign) else None
-                runs = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names
-                given = {one.id for one in ast.walk(call) if isinstance(one, ast.Name)} if call is not None else set()
-                reads = sum(isinstance(one, ast.Name) and one.id == getattr(target, "id", "") for one in ast.walk(loop))
-                if runs and isinstance(target, ast.Name) and not (given - names) & sets and reads == 1:
-                    yield spot(node, loop, text=shown(node))
+    for loop in (node for node in nodes_in(forward, ast.For) if not node.orelse):
+        names = names_in(loop.target)
+        sets = {one.id for one in nodes_in(loop, ast.Name) if isinstance(one.ctx, ast.Store)}
+        for node in loop.body:
+            call = node.value if isinstance(node, ast.Assign) else None
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            runs = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names
+            given = names_in(call) if call is not None else set()
+            reads = sum(isinstance(one, ast.Name) and one.id == getattr(target, "id", "") for one in ast.walk(loop))
+            if runs and isinstance(target, ast.Name) and not (given - names) & sets and reads == 1:
+                yield look_at(node, loop)
 
 
 # --- what cuts gradients ---
@@ -372,18 +325,18 @@ def _forgets(program: Program) -> Iterator[Spot]:
 def _cut(program: Program) -> Iterator[Spot]:
     for _, forward in forwards(program):
         for node in ast.walk(forward):
-            text = _cutting(program, node)
+            said = _cutting(program, node)
             around: Node = program.statement(node)
-            whole = ast.unparse(around)
+            whole = text(around)
             through = whole.count("detach") and re.search(r"\+ \(|- \w+\)?\.detach|x_hat|quant", whole)
-            if text and not through and not re.search("mask|len|idx|index|mean|var|stat|max", whole):
-                yield spot(node if isinstance(node, ast.expr) else around, text=text)
+            if said and not through and not re.search("mask|len|idx|index|mean|var|stat|max", whole):
+                yield spot(node if isinstance(node, ast.expr) else around, text=said)
 
 
 def _cutting(program: Program, node: ast.AST) -> str:
     """Return the text of what cuts a gradient; empty for anything else."""
     if isinstance(node, ast.With):
-        held = ast.unparse(node.items[0].context_expr)
+        held = text(node.items[0].context_expr)
         return held if "no_grad" in held else ""
     if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
         return shown(node)
@@ -391,33 +344,26 @@ def _cutting(program: Program, node: ast.AST) -> str:
     return shown(node) if name in {"detach", "numpy", "tolist", "item"} else ""
 
 
-@suspects("step without a derivative in forward")
-def _flat_steps(program: Program) -> Iterator[Spot]:
+@suspects_each("step without a derivative in forward", forward_nodes(ast.Call))
+def _flat_steps(program: Program, node: ast.Call) -> object:
     """Find rounding, signs, argmax and comparisons made numbers in a forward pass."""
-    for _, forward in forwards(program):
-        for node in ast.walk(forward):
-            name, operand = applied(program, node)
-            over = operand.left if isinstance(operand, ast.Compare) else None
-            hard = name in {"float", "to", "type"} and over is not None and not isinstance(over, ast.Constant)
-            whole = ast.unparse(program.statement(node))
-            if re.search(r"detach|mask|rand|pad|len|bernoulli|training|== |!= |valid|embed|lookup", whole):
-                continue
-            if (name in _ROUNDS or hard) and isinstance(node, ast.Call) and layer(program, node.func) is None:
-                yield spot(node, text=shown(node))
+    name, operand = applied(program, node)
+    over = operand.left if isinstance(operand, ast.Compare) else None
+    hard = name in {"float", "to", "type"} and over is not None and not isinstance(over, ast.Constant)
+    whole = text(program.statement(node))
+    if re.search(r"detach|mask|rand|pad|len|bernoulli|training|== |!= |valid|embed|lookup", whole):
+        return False
+    return (name in _ROUNDS or hard) and layer(program, node.func) is None
 
 
-@suspects("input changed in place")
-def _changes_input(program: Program) -> Iterator[Spot]:
-    for _, forward in forwards(program):
-        given = {one.arg for one in forward.args.args[1:]}
-        for node in forward.body:
-            target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
-            target = node.targets[0] if isinstance(node, ast.Assign) else target
-            base = target.value if isinstance(target, ast.Subscript) else target
-            in_place = isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)
-            if isinstance(node, ast.Assign | ast.AugAssign) and in_place and getattr(base, "id", "") in given:
-                yield spot(node, text=shown(node), name=getattr(base, "id", ""))
-            given -= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-
-
-SUSPECTS = suspects_of(globals())
+@suspects_rows("input changed in place", forwards)
+def _changes_input(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
+    given = {one.arg for one in forward.args.args[1:]}
+    for node in forward.body:
+        target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
+        target = node.targets[0] if isinstance(node, ast.Assign) else target
+        base = target.value if isinstance(target, ast.Subscript) else target
+        in_place = isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)
+        if isinstance(node, ast.Assign | ast.AugAssign) and in_place and getattr(base, "id", "") in given:
+            yield look_at(node, name=getattr(base, "id", ""))
+        given -= {one.id for one in nodes_in(node, ast.Name) if isinstance(one.ctx, ast.Store)}

@@ -5,15 +5,7 @@
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading.suspects.form import Suspect
-from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, records, values, views
+from glassgrad.doctor.reading.suspects.form import suspects_of
+from glassgrad.doctor.reading.suspects.players import generative, noise, pairs, policies, records, values
 
-SUSPECTS: tuple[Suspect, ...] = (
-    *generative.SUSPECTS,
-    *noise.SUSPECTS,
-    *pairs.SUSPECTS,
-    *policies.SUSPECTS,
-    *records.SUSPECTS,
-    *values.SUSPECTS,
-    *views.SUSPECTS,
-)
+SUSPECTS = suspects_of(generative, noise, pairs, policies, records, values)

@@ -8,19 +8,10 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    around,
-    bare,
-    factors,
-    held,
-    mentions_any,
-    named_values,
-    signed,
-    word,
-    words_in,
-)
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
+from glassgrad.doctor.reading.suspects.spelling import around, called, mentions_any, operand, text, words_in
 from glassgrad.doctor.reading.values import end, losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
@@ -60,21 +51,16 @@ def _is_game(program: Program) -> bool:
     return any(map(_JUDGE.search, names)) and (any(map(_MAKER.search, names)) or mentions_any(program, _FAKE))
 
 
-def _detached(program: Program, node: ast.expr) -> bool:
-    inner = held(program, node)
-    return ".detach()" in text(node) + text(inner) or ".data" in text(node)
-
-
-@suspects("fakes cut off from their generator")
-def _cut(program: Program) -> Iterator[Spot]:
+@suspects_rows("fakes cut off from their generator", named_values)
+def _cut(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[Spot]:
     """Find `D(fake.detach())` in the loss of a generator."""
-    for name, value, _ in named_values(program):
-        if _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name):
-            for call in dict.fromkeys(_judged(program, value, 3)):
-                cut = [one for one in call.args if "detach()" in text(one)]
-                fakes = [one for one in cut if _FAKE.search(text(one)) or len(call.args) == 1 or _is_made(program, one)]
-                if fakes:
-                    yield spot(call, text=shown(call))
+    if not _MAKER_LOSS.search(name) or _JUDGE_LOSS.search(name):
+        return
+    for call in dict.fromkeys(_judged(program, value, 3)):
+        cut = [one for one in call.args if "detach()" in text(one)]
+        fakes = [one for one in cut if _FAKE.search(text(one)) or len(call.args) == 1 or _is_made(program, one)]
+        if fakes:
+            yield look_at(call)
 
 
 def _is_made(program: Program, node: ast.expr) -> bool:
@@ -93,14 +79,14 @@ def _uncut(program: Program) -> Iterator[Spot]:
             continue
         for call in _judged(program, value):
             given = call.args[0]
-            guarded = any(
-                isinstance(one, ast.With) and "no_grad" in text(one.items[0]) for one in program.outward(call)
-            )
+            blocks = [one for one in program.outward(call) if isinstance(one, ast.With)]
+            guarded = any("no_grad" in text(one.items[0]) for one in blocks)
             made = held(program, given)
+            cut = ".detach()" in text(given) + text(made) or ".data" in text(given)
             no_graph = isinstance(given, ast.Name) and "no_grad" in around(program, statement)
             mine = isinstance(made, ast.Call) and _MAKER.search(called(program, made))
-            if mine and not guarded and not no_graph and not _detached(program, given) and not _cleared(program, call):
-                yield spot(call, text=shown(call))
+            if mine and not guarded and not no_graph and not cut and not _cleared(program, call):
+                yield look_at(call)
 
 
 def _cleared(program: Program, judged: ast.Call) -> bool:
@@ -111,49 +97,45 @@ def _cleared(program: Program, judged: ast.Call) -> bool:
     return bool(behind) or len(passes) < 2
 
 
-@suspects("label of the other side")
-def _labels(program: Program) -> Iterator[Spot]:
+@suspects_rows("label of the other side", named_values)
+def _labels(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[Spot]:
     """Find a generator's loss with the label of fakes, and a discriminator's with labels exchanged."""
-    for name, value, _ in named_values(program):
-        maker = _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name)
-        if not maker and not _JUDGE_LOSS.search(name):
+    maker = _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name)
+    if not maker and not _JUDGE_LOSS.search(name):
+        return
+    for call in nodes_in(value, ast.Call):
+        if len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
             continue
-        for call in ast.walk(value):
-            if not isinstance(call, ast.Call) or len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
-                continue
-            if called(program, call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
-                continue
-            answer = text(call.args[0])
-            label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(held(program, call.args[1]))}")
-            zero, one = re.search(r"zeros|fake|\b0\.?0?\b", label), re.search(r"ones|real|valid|true\b", label)
-            if bool(zero) == bool(one) or not re.search(r"criterion|loss|bce|mse|adv", text(call.func), re.IGNORECASE):
-                continue
-            fake = _FAKE.search(answer) and not re.search(r"real", answer)
-            real = re.search(r"real", answer) and not _FAKE.search(answer)
-            if (maker and zero and fake) or (not maker and ((real and zero) or (fake and one))):
-                yield spot(call, text=shown(call))
+        if called(program, call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
+            continue
+        answer = text(call.args[0])
+        label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(held(program, call.args[1]))}")
+        zero, one = re.search(r"zeros|fake|\b0\.?0?\b", label), re.search(r"ones|real|valid|true\b", label)
+        if bool(zero) == bool(one) or not re.search(r"criterion|loss|bce|mse|adv", text(call.func), re.IGNORECASE):
+            continue
+        fake = _FAKE.search(answer) and not re.search(r"real", answer)
+        real = re.search(r"real", answer) and not _FAKE.search(answer)
+        if (maker and zero and fake) or (not maker and ((real and zero) or (fake and one))):
+            yield look_at(call)
 
 
-@suspects("sign of the critic")
-def _critic(program: Program) -> Iterator[Spot]:
+@suspects_rows("sign of the critic", named_values)
+def _critic(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[Spot]:
     """Find critic losses real - fake, hinge losses with exchanged signs, and a generator that lowers its score."""
-    for name, value, _ in named_values(program):
-        if _JUDGE_LOSS.search(name):
-            yield from _hinges(program, value)
-            terms = signed(program, value)
-            sides = {side: {sign for sign, part in terms if _side(program, part) == side} for side in ("real", "fake")}
-            bare_terms = not re.search(r"relu|log|bce|criterion|loss_fn|softplus|crit\(", text(value), re.IGNORECASE)
-            if sides == {"real": {1}, "fake": {-1}} and bare_terms and not _score_falls(program, value):
-                yield spot(value, text=shown(value))
-        elif _MAKER_LOSS.search(name) and mentions_any(program, re.compile("critic|wass|wgan", re.IGNORECASE)):
-            terms = signed(program, value)
-            scored = len(terms) == 1 and terms[0][0] > 0 and value is not bare(program, value)
-            part = held(program, bare(program, terms[0][1]))
-            raised = any(
-                _JUDGE_LOSS.search(one) and _orientation(program, it) == 1 for one, it, _ in named_values(program)
-            )
-            if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(called(program, part)):
-                yield spot(value, text=shown(value))
+    if _JUDGE_LOSS.search(name):
+        yield from _hinges(program, value)
+        terms = signed(program, value)
+        sides = {side: {sign for sign, part in terms if _side(program, part) == side} for side in ("real", "fake")}
+        bare_terms = not re.search(r"relu|log|bce|criterion|loss_fn|softplus|crit\(", text(value), re.IGNORECASE)
+        if sides == {"real": {1}, "fake": {-1}} and bare_terms and not _score_falls(program, value):
+            yield look_at(value)
+    elif _MAKER_LOSS.search(name) and mentions_any(program, re.compile("critic|wass|wgan", re.IGNORECASE)):
+        terms = signed(program, value)
+        scored = len(terms) == 1 and terms[0][0] > 0 and value is not bare(program, value)
+        part = held(program, bare(program, terms[0][1]))
+        raised = any(_JUDGE_LOSS.search(one) and _orientation(program, it) == 1 for one, it, _ in named_values(program))
+        if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(called(program, part)):
+            yield look_at(value)
 
 
 def _orientation(program: Program, value: ast.expr) -> int:
@@ -179,10 +161,10 @@ def _side(program: Program, node: ast.expr) -> str:
 def _hinges(program: Program, value: ast.expr) -> Iterator[Spot]:
     for call in ast.walk(value):
         given = operand(program, call) if isinstance(call, ast.Call) and called(program, call) == "relu" else None
-        if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add | ast.Sub) and number(given.left) == 1:
+        if is_binary(given, ast.Add | ast.Sub) and number(given.left) == 1:
             side = _side(program, given.right)
             if side == ("real" if isinstance(given.op, ast.Add) else "fake"):
-                yield spot(given, text=shown(given))
+                yield look_at(given)
 
 
 @suspects("penalty of the wrong norm")
@@ -197,11 +179,11 @@ def _penalty(program: Program) -> Iterator[Spot]:
         place = 1 if given is not (call.args[0] if call.args else None) else 2
         alone = argument(call, "dim", place) is None and "clip" not in inside and "autograd.grad" in inside
         if alone and "penalty" in inside and ".grad" not in text(given) and "norm(" not in source:
-            yield spot(call, text=shown(call))
+            yield look_at(call)
     for name, value, _ in named_values(program):
         for sign, part in signed(program, value) if _JUDGE_LOSS.search(name) else ():
             if sign < 0 and re.search(r"gradient_penalty|(^|\W)gp(\W|$)|grad_pen", text(part)):
-                yield spot(value, text=shown(value))
+                yield look_at(value)
 
 
 @suspects("step of the other player")
@@ -220,102 +202,82 @@ def _other(program: Program) -> Iterator[Spot]:
             (_JUDGE_LOSS, r"(^|_|\.)g(_|$)|opt\w*_?g(_|$|en)|gen"),
         ):
             if mine.search(lost) and step is not None and re.search(other, stepped, re.IGNORECASE):
-                yield spot(step, text=shown(step), what=f"follows the backward pass of {lost}")
+                yield look_at(step, what=f"follows the backward pass of {lost}")
     for name, value, statement in named_values(program):
-        owners = [
-            text(operand(program, one))
-            for one in ast.walk(value)
-            if called(program, one) == "parameters" and isinstance(one, ast.Call)
-        ]
+        calls = [one for one in nodes_in(value, ast.Call) if called(program, one) == "parameters"]
+        owners = [text(operand(program, one)) for one in calls]
         if re.search(r"opt", name) and len(owners) == 1:
             owner = owners[0].rpartition(".")[2]
-            for_maker, for_judge = (
-                re.search(r"(^|_)(g|gen\w*)(_|$)|opt\w*G$", name),
-                re.search(r"(^|_)(d|disc\w*)(_|$)|opt\w*D$", name),
-            )
+            for_maker = re.search(r"(^|_)(g|gen\w*)(_|$)|opt\w*G$", name)
+            for_judge = re.search(r"(^|_)(d|disc\w*)(_|$)|opt\w*D$", name)
             if (for_maker and _JUDGE.search(owner)) or (for_judge and _MAKER.search(owner)):
                 yield spot(statement, text=shown(value), what=f"gives {name} the other model")
 
 
-@suspects("noise drawn once")
-def _noise(program: Program) -> Iterator[Spot]:
+@suspects_each("noise drawn once", ast.Call)
+def _noise(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find a generator, a latent code or a noised input that gets the same noise in each training step."""
-    for call in program.calls:
-        loops = program.loops(call)
-        if not loops or ".backward()" not in text(loops[0]) or not _MAKER.search(called(program, call)):
-            continue
-        for given in call.args[:1]:
-            bound = program.bound(given) if isinstance(given, ast.Name) else None
-            drawn = bound is not None and called(program, bound.value or given) in {"randn", "rand", "normal"}
-            known = drawn and bound is not None and not program.loops(bound.statement)
-            shows = re.search(r"no_grad|save|plot|fixed|eval", text(program.statement(call))) or any(
-                isinstance(one, ast.With) for one in program.outward(call)
-            )
-            if known and not shows and program.scope(call) is program.scope(bound.statement if bound else call):
-                yield spot(call, text=shown(call))
+    loops = program.loops(call)
+    if not loops or ".backward()" not in text(loops[0]) or not _MAKER.search(called(program, call)):
+        return
+    for given in call.args[:1]:
+        bound = program.bound(given) if isinstance(given, ast.Name) else None
+        drawn = bound is not None and called(program, bound.value or given) in {"randn", "rand", "normal"}
+        known = drawn and bound is not None and not program.loops(bound.statement)
+        shows = any(isinstance(one, ast.With) for one in program.outward(call))
+        shows = shows or bool(re.search(r"no_grad|save|plot|fixed|eval", text(program.statement(call))))
+        if known and not shows and program.scope(call) is program.scope(bound.statement if bound else call):
+            yield look_at(call)
 
 
-@suspects("cycle compared with the other domain")
-def _cycle(program: Program) -> Iterator[Spot]:
-    for call in program.calls:
-        names = [word(program, one) for one in call.args[:2]]
-        if len(names) != 2 or names[0][-1:].lower() == names[1][-1:].lower():
-            continue
-        cycle = re.search(r"^(rec|cyc|recov|recon)\w*_[ab]$", names[0], re.IGNORECASE)
-        if cycle and re.search(r"^real_[ab]$", names[1], re.IGNORECASE):
-            yield spot(call, text=shown(call))
+@suspects_each("cycle compared with the other domain", ast.Call)
+def _cycle(program: Program, call: ast.Call) -> object:
+    names = [word(program, one) for one in call.args[:2]]
+    if len(names) != 2 or names[0][-1:].lower() == names[1][-1:].lower():
+        return False
+    cycle = re.search(r"^(rec|cyc|recov|recon)\w*_[ab]$", names[0], re.IGNORECASE)
+    return cycle and re.search(r"^real_[ab]$", names[1], re.IGNORECASE)
 
 
 # --- latent codes ---
 
 
-@suspects("latent code of the wrong noise")
-def _code(program: Program) -> Iterator[Spot]:
+@suspects_rows("latent code of the wrong noise", named_values)
+def _code(program: Program, _: str, value: ast.expr, __: ast.stmt) -> Iterator[Spot]:
     """Find `mu + eps * logvar`, `mu * eps + std`, uniform noise, and one sample for the whole batch."""
-    for _, value, _ in named_values(program):
-        found = signed(program, value)
-        if len(found) != 2:
+    found = signed(program, value)
+    if len(found) != 2:
+        return
+    for mean, noised in ((found[0][1], found[1][1]), (found[1][1], found[0][1])):
+        parts = factors(noised)
+        names = [word(program, one) for one in parts]
+        if len(parts) != 2 or not _MEAN.search(word(program, mean)):
             continue
-        for mean, noised in ((found[0][1], found[1][1]), (found[1][1], found[0][1])):
-            parts = factors(noised)
-            names = [word(program, one) for one in parts]
-            if len(parts) != 2 or not _MEAN.search(word(program, mean)):
-                continue
-            plain = [one for one in parts if _LOGVAR.search(word(program, one)) and not isinstance(one, ast.Call)]
-            uniform = [one for one in parts if re.match(r"rand(_like)?$", called(program, held(program, one)))]
-            variance = [one for one in parts if re.search(r"^var(iance)?$", word(program, one))]
-            noisy = any(map(_NOISE.search, names)) or any("rand" in text(held(program, one)) for one in parts)
-            if noisy and (plain or uniform or variance):
-                wrong = (plain or variance or uniform)[0]
-                at = held(program, wrong) if uniform and wrong is uniform[0] else value
-                yield spot(
-                    at,
-                    text=shown(at),
-                    what="uniform noise has no negative numbers"
-                    if uniform
-                    else "the factor of the noise is a deviation",
-                )
+        plain = [one for one in parts if _LOGVAR.search(word(program, one)) and not isinstance(one, ast.Call)]
+        uniform = [one for one in parts if re.match(r"rand(_like)?$", called(program, held(program, one)))]
+        variance = [one for one in parts if re.search(r"^var(iance)?$", word(program, one))]
+        noisy = any(map(_NOISE.search, names)) or any("rand" in text(held(program, one)) for one in parts)
+        if noisy and (plain or uniform or variance):
+            wrong = (plain or variance or uniform)[0]
+            at = held(program, wrong) if uniform and wrong is uniform[0] else value
+            what = "uniform noise has no negative numbers" if uniform else "the factor of the noise is a deviation"
+            yield look_at(at, what=what)
 
 
-@suspects("divergence of another formula")
-def _divergence(program: Program) -> Iterator[Spot]:
+@suspects_each("divergence of another formula", ast.BinOp)
+def _divergence(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a divergence whose terms 1 + logvar - mu**2 - exp(logvar) have other signs or powers."""
-    for node in program.nodes:
-        if (
-            not isinstance(node, ast.BinOp)
-            or isinstance(program.parents.get(node), ast.BinOp)
-            or not re.search(r"exp|log", text(node))
-        ):
-            continue
-        terms = signed(program, node)
-        if len(terms) not in {3, 4}:
-            continue
-        kinds = {_kind(program, part): sign for sign, part in terms}
-        if {"log", "exp"} <= set(kinds) and ({"square", "mean"} & set(kinds)):
-            base = kinds["log"]
-            wrong = kinds["exp"] == base or kinds.get("square", -base) == base or kinds.get("one", base) != base
-            if wrong or "mean" in kinds:
-                yield spot(node, text=shown(node))
+    if isinstance(program.parents.get(node), ast.BinOp) or not re.search(r"exp|log", text(node)):
+        return
+    terms = signed(program, node)
+    if len(terms) not in {3, 4}:
+        return
+    kinds = {_kind(program, part): sign for sign, part in terms}
+    if {"log", "exp"} <= set(kinds) and ({"square", "mean"} & set(kinds)):
+        base = kinds["log"]
+        wrong = kinds["exp"] == base or kinds.get("square", -base) == base or kinds.get("one", base) != base
+        if wrong or "mean" in kinds:
+            yield look_at(node)
 
 
 def _kind(program: Program, node: ast.expr) -> str:
@@ -344,11 +306,9 @@ def _heads(program: Program) -> Iterator[Spot]:
         if spread and text(value) in means and program.function(place) is program.function(means[text(value)]):
             yield spot(place, text=shown(value), what="is mean and deviation at once")
         outer = called(program, value)
-        if (
-            outer in {"relu", "sigmoid"}
-            and (_LOGVAR.search(name) or (outer == "relu" and re.match(r"mu$|mean$|z_mean", name)))
-            and mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE))
-        ):
+        positive = outer == "relu" and re.match(r"mu$|mean$|z_mean", name)
+        positive = positive or (outer in {"relu", "sigmoid"} and _LOGVAR.search(name))
+        if positive and mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE)):
             yield spot(place, text=shown(value), what="has no negative numbers")
         elif _LOG_STD.search(name) and _is_rectified(program, value):
             yield spot(place, text=shown(value), what="has no negative numbers, so the deviation never falls below 1")
@@ -369,14 +329,14 @@ def _is_rectified(program: Program, value: ast.expr) -> bool:
 def _straight(program: Program) -> Iterator[Spot]:
     """Find `q + (z - q).detach()`, and codebook losses that detach the same side twice or none."""
     code = re.compile(r"^(z_?q\w*|quant\w*|q|codes?|embed\w*|e)$")
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Call):
+    for node in nodes(program, ast.BinOp):
+        if is_binary(node, ast.Add) and isinstance(node.right, ast.Call):
             inner = operand(program, node.right) if called(program, node.right) == "detach" else None
             known = code.search(word(program, node.left)) and mentions_any(program, _CODES)
-            turned = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
+            turned = is_binary(inner, ast.Sub)
             turned = turned and isinstance(inner, ast.BinOp) and text(inner.right) == text(node.left)
             if turned and known:
-                yield spot(node, text=shown(node), what="passes the gradient to the code and not to the encoder")
+                yield look_at(node, what="passes the gradient to the code and not to the encoder")
     pairs = [one for one in losses(program) if one.kind == "mse_loss" and one.target is not None]
     if not mentions_any(program, re.compile("codebook|commit|vector_?quanti|vq", re.IGNORECASE)):
         return
@@ -391,50 +351,43 @@ def _straight(program: Program) -> Iterator[Spot]:
     for at, (one, sides, both) in enumerate(cut):
         same = [other for other, mine, names in cut[:at] if mine == sides and names == both and len(sides) == 1]
         if same:
-            yield spot(
-                one.call,
-                text=shown(one.call),
-                what="detaches the same side as the other loss, so one of code and encoder is never trained",
-            )
+            what = "detaches the same side as the other loss, so one of code and encoder is never trained"
+            yield look_at(one.call, what=what)
 
 
-@suspects("farthest instead of nearest")
-def _farthest(program: Program) -> Iterator[Spot]:
+@suspects_each("farthest instead of nearest", ast.Call)
+def _farthest(program: Program, call: ast.Call) -> object:
     """Find argmax of distances, argmin of similarities, and topk of distances that keeps the largest."""
-    for call in program.calls:
-        name, given = called(program, call), operand(program, call)
-        if given is None or isinstance(given, ast.List | ast.Tuple):
-            continue
-        said = word(program, given)
-        far = re.search(r"(^|_)(dists?|distances?|dist_\w+|d2)(_|$)", said, re.IGNORECASE)
-        near = re.search(r"(^|_)(sims?|similarit\w+|cos|cosine\w*)(_|$)", said, re.IGNORECASE)
-        largest = argument(call, "largest", 2)
-        hard = re.search(r"hard|pos|far|margin", text(program.statement(call)))
-        if (
-            (far and name == "argmax" and not hard)
-            or (near and name == "argmin" and not re.search(r"neg|cost", text(program.statement(call))))
-            or (far and name == "topk" and largest is None and not hard)
-        ):
-            yield spot(call, text=shown(call))
+    name, given = called(program, call), operand(program, call)
+    if given is None or isinstance(given, ast.List | ast.Tuple):
+        return False
+    said = word(program, given)
+    far = re.search(r"(^|_)(dists?|distances?|dist_\w+|d2)(_|$)", said, re.IGNORECASE)
+    near = re.search(r"(^|_)(sims?|similarit\w+|cos|cosine\w*)(_|$)", said, re.IGNORECASE)
+    largest = argument(call, "largest", 2)
+    hard = re.search(r"hard|pos|far|margin", text(program.statement(call)))
+    return (
+        (far and name == "argmax" and not hard)
+        or (near and name == "argmin" and not re.search(r"neg|cost", text(program.statement(call))))
+        or (far and name == "topk" and largest is None and not hard)
+    )
 
 
 _LATENT = re.compile(r"(^|_)(mu|mean|log_?var|log_?std|log_?sigma|logits_z)$", re.IGNORECASE)
 
 
-@suspects("mean or variance of a code behind an activation")
-def _bounded_code(program: Program) -> Iterator[Spot]:
+@suspects_each("mean or variance of a code behind an activation", ast.Call)
+def _bounded_code(program: Program, call: ast.Call) -> object:
     """Find `F.relu(self.to_mu(h))` and `mu = relu(...)`."""
-    for call in program.calls:
-        kind = called(program, call)
-        if kind not in {"relu", "sigmoid", "softplus", "leaky_relu", "elu", "gelu", "silu"}:
-            continue
-        inner = operand(program, call)
-        layer = called(program, inner) if isinstance(inner, ast.Call) else ""
-        outer = program.parents.get(call)
-        name = ast.unparse(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
-        narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
-        if (_LATENT.search(layer) or _LATENT.search(name)) and not narrow:
-            yield spot(call, text=shown(call))
+    kind = called(program, call)
+    if kind not in {"relu", "sigmoid", "softplus", "leaky_relu", "elu", "gelu", "silu"}:
+        return False
+    inner = operand(program, call)
+    layer = called(program, inner) if isinstance(inner, ast.Call) else ""
+    outer = program.parents.get(call)
+    name = text(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
+    narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
+    return (_LATENT.search(layer) or _LATENT.search(name)) and not narrow
 
 
 _CENTRED = re.compile(r"\* 2(\.0)? - 1|/ 127\.5\)? - 1|Normalize\(\(?\[?0\.5|- 0\.5\) / 0\.5|-1\.?0?, 1\.?0?\)")
@@ -443,12 +396,9 @@ _CENTRED = re.compile(r"\* 2(\.0)? - 1|/ 127\.5\)? - 1|Normalize\(\(?\[?0\.5|- 0
 @suspects("generator with another range than the data")
 def _range(program: Program) -> Iterator[Spot]:
     """Find a generator that ends in a sigmoid beside data that are scaled to -1 .. 1."""
-    scaled = _CENTRED.search(ast.unparse(program.tree))
+    scaled = _CENTRED.search(text(program.tree))
     for owner in program.modules() if scaled else ():
-        calls = [one for one in ast.walk(owner.node) if isinstance(one, ast.Call)]
+        calls = list(nodes_in(owner.node, ast.Call))
         ends = [one for one in calls if called(program, one).lower() == "sigmoid"]
         if _MAKER.search(owner.node.name) and ends:
             yield spot(max(ends, key=lambda one: one.lineno), text=shown(ends[-1]))
-
-
-SUSPECTS = suspects_of(globals())

@@ -8,20 +8,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.program import Function, Program, argument, number
+from glassgrad.doctor.reading.program import Class, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    around,
-    bare,
-    factors,
-    held,
-    mentions_any,
-    named_values,
-    signed,
-    word,
-)
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import classes, is_binary, is_negative, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
+from glassgrad.doctor.reading.suspects.spelling import around, called, mentions_any, operand, text
 from glassgrad.doctor.reading.values import losses
 
 _MOST_LEFT = 0.4
@@ -31,21 +23,18 @@ _MOST_LEFT = 0.4
 @suspects("noise that nobody added")
 def _fresh(program: Program) -> Iterator[Spot]:
     """Find a loss against new noise or against the noised input, where the model predicts the noise in it."""
-    if not mentions_any(
-        program, re.compile(r"alpha_?(bar|s?_?cum)|beta_?s|diffusion|noise_?sched|timestep|sqrt_one", re.IGNORECASE)
-    ):
+    levels = r"alpha_?(bar|s?_?cum)|beta_?s|diffusion|noise_?sched|timestep|sqrt_one"
+    if not mentions_any(program, re.compile(levels, re.IGNORECASE)):
         return
     for one in losses(program):
         if one.kind not in {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"} or one.target is None:
             continue
         target = one.target
         fresh = called(program, target) in {"randn_like", "randn"}
-        noised = (
-            re.search(r"^(x_?t|x_?noisy|noisy\w*|noised\w*|xt|z_?t)$", word(program, target))
-            and word(program, one.input) != ""
-        )
+        named_so = re.search(r"^(x_?t|x_?noisy|noisy\w*|noised\w*|xt|z_?t)$", word(program, target))
+        noised = named_so and word(program, one.input)
         if fresh or noised:
-            yield spot(one.call, text=shown(one.call))
+            yield look_at(one.call)
 
 
 _POSTERIOR = re.compile(r"beta|var(iance)?(_|\b|s)|log_?var", re.IGNORECASE)
@@ -54,22 +43,19 @@ _LEVEL = re.compile(r"1(\.0)? - |alpha|a_?bar|minus|next|prev|down", re.IGNORECA
 """A share of the signal or of the noise, by which a sampler without chance scales the predicted noise."""
 
 
-@suspects("predicted noise instead of new noise")
-def _reused(program: Program) -> Iterator[Spot]:
+@suspects_each("predicted noise instead of new noise", operations(ast.Add))
+def _reused(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `mean + sigma * predicted` where the mean has the predicted noise in it already."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+    for mean, noised in ((node.left, node.right), (node.right, node.left)):
+        parts = factors(noised)
+        noise = next((one for one in parts if isinstance(one, ast.Name) and _is_predicted(program, one)), None)
+        scale = " ".join(text(one) for one in parts if one is not noise)
+        if noise is None or len(parts) != 2 or _LEVEL.search(scale):
             continue
-        for mean, noised in ((node.left, node.right), (node.right, node.left)):
-            parts = factors(noised)
-            noise = next((one for one in parts if isinstance(one, ast.Name) and _is_predicted(program, one)), None)
-            scale = " ".join(text(one) for one in parts if one is not noise)
-            if noise is None or len(parts) != 2 or _LEVEL.search(scale):
-                continue
-            of_mean = re.search(r"mean|(^|_)mu(_|$)", word(program, mean))
-            spread = _POSTERIOR.search(scale) or (_DEVIATION.search(scale) and of_mean)
-            if spread and noise.id in _within(program, mean):
-                yield spot(node, text=shown(node), name=noise.id)
+        of_mean = re.search(r"mean|(^|_)mu(_|$)", word(program, mean))
+        spread = _POSTERIOR.search(scale) or (_DEVIATION.search(scale) and of_mean)
+        if spread and noise.id in _within(program, mean):
+            yield look_at(node, name=noise.id)
 
 
 def _is_predicted(program: Program, node: ast.expr, depth: int = 0) -> bool:
@@ -89,7 +75,7 @@ def _is_predicted(program: Program, node: ast.expr, depth: int = 0) -> bool:
 
 def _within(program: Program, node: ast.expr, depth: int = 0) -> set[str]:
     """Return the variables in an expression and in what its variables stand for."""
-    found = {one for one in ast.walk(node) if isinstance(one, ast.Name)}
+    found = set(nodes_in(node, ast.Name))
     names = {one.id for one in found}
     for one in found if depth < 3 else ():
         value = program.value_of(one)
@@ -104,16 +90,11 @@ def _schedule(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name, given = called(program, call), operand(program, call)
         said = word(program, given)
-        if (name == "cumprod" and re.search(r"^(self_)?betas?$", said)) or (
-            name == "cumsum" and re.search(r"^alphas?$", said)
-        ):
-            yield spot(call, text=shown(call))
-    for node in program.nodes:
-        if (
-            not isinstance(node, ast.For)
-            or not isinstance(node.iter, ast.Call)
-            or called(program, node.iter) not in {"range", "trange"}
-        ):
+        product = name == "cumprod" and re.search(r"^(self_)?betas?$", said)
+        if product or (name == "cumsum" and re.search(r"^alphas?$", said)):
+            yield look_at(call)
+    for node in nodes(program, ast.For):
+        if not isinstance(node.iter, ast.Call) or called(program, node.iter) not in {"range", "trange"}:
             continue
         function = program.function(node)
         samples = function is not None and re.search(r"sample|generat|denoise|p_sample_loop", function.name)
@@ -121,14 +102,9 @@ def _schedule(program: Program) -> Iterator[Spot]:
         updates = re.search(r"alpha|beta|sigma", text(node)) and re.search(r"randn|noise", text(node))
         index = text(node.target)
         turned = re.search(rf"- {index}\b|- 1 - {index}\b", text(node))
-        if (
-            samples
-            and rising
-            and updates
-            and not turned
-            and "backward" not in text(node)
-            and f"[{index}]" in text(node)
-        ):
+        if not samples or not rising or not updates or turned:
+            continue
+        if "backward" not in text(node) and f"[{index}]" in text(node):
             yield spot(node, text=f"for {shown(node.target)} in {shown(node.iter)}")
 
 
@@ -148,7 +124,7 @@ def _ends_early(program: Program) -> Iterator[Spot]:
         betas = [start + (end - start) * at / (steps - 1) for at in range(int(steps))]
         left = math.sqrt(math.prod(1 - one for one in betas))
         if left > _MOST_LEFT:
-            yield spot(call, text=shown(call), steps=str(int(steps)), left=f"{left:.0%}")
+            yield look_at(call, steps=str(int(steps)), left=f"{left:.0%}")
 
 
 def _known(program: Program, node: ast.expr | None) -> float | None:
@@ -160,74 +136,50 @@ def _known(program: Program, node: ast.expr | None) -> float | None:
 @suspects("level before is one less")
 def _one_less(program: Program) -> Iterator[Spot]:
     """Find `prev_t = t - 1` in a script whose sampler skips steps of the training."""
-    strided = re.compile(
-        r"stride|num_inference|inference_steps|step_ratio|sample_steps|sampling_steps|skip|ddim|respac"
-    )
-    if not mentions_any(program, strided):
+    strided = r"stride|num_inference|inference_steps|step_ratio|sample_steps|sampling_steps|skip|ddim|respac"
+    if not mentions_any(program, re.compile(strided)):
         return
     for name, value, statement in named_values(program):
-        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub) or number(value.right) != 1:
+        if not is_binary(value, ast.Sub) or number(value.right) != 1:
             continue
         step = re.fullmatch(r"t|ts|step|timestep|timesteps|cur_t|time", word(program, value.left))
         if step and re.search(r"prev|next|^s$|_s$", name):
-            yield spot(statement, text=shown(statement))
+            yield look_at(statement)
 
 
-@suspects("velocity turned round")
-def _velocity(program: Program) -> Iterator[Spot]:
+@suspects_each("velocity turned round", operations(ast.Add))
+def _velocity(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a flow along (1 - t) * a + t * b whose target is a - b."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
-            continue
-        ends: dict[bool, str] = {}
-        for side in (node.left, node.right):
-            parts = [bare(program, one) for one in factors(side)]
-            rest = [
-                text(one) for one in parts if not isinstance(one, ast.BinOp) and not re.match(r"t\w*$|time", text(one))
-            ]
-            if len(parts) == 2 and len(rest) == 1:
-                ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
-        if set(ends) == {True, False}:
-            place = program.function(node) or program.tree
-            for one in ast.walk(place):
-                if (
-                    isinstance(one, ast.BinOp)
-                    and isinstance(one.op, ast.Sub)
-                    and (text(one.left), text(one.right)) == (ends[True], ends[False])
-                ):
-                    yield spot(one, text=shown(one))
+    ends: dict[bool, str] = {}
+    for side in (node.left, node.right):
+        parts = [bare(program, one) for one in factors(side)]
+        rest = [text(one) for one in parts if not isinstance(one, ast.BinOp) and not re.match(r"t\w*$|time", text(one))]
+        if len(parts) == 2 and len(rest) == 1:
+            ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
+    if set(ends) == {True, False}:
+        place = program.function(node) or program.tree
+        for one in nodes_in(place, ast.BinOp):
+            if is_binary(one, ast.Sub) and (text(one.left), text(one.right)) == (ends[True], ends[False]):
+                yield look_at(one)
 
 
-@suspects("guidance that falls short")
-def _guidance(program: Program) -> Iterator[Spot]:
+@suspects_each("guidance that falls short", operations(ast.Sub))
+def _guidance(program: Program, node: ast.BinOp) -> object:
     """Find classifier-free guidance with the two predictions exchanged."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-            left, right = word(program, node.left), word(program, node.right)
-            free = re.compile(r"uncond|_u$|null|empty")
-            if (
-                free.search(left)
-                and re.search(r"cond|_c$|text", right)
-                and not free.search(right)
-                and "loss" not in left
-            ):
-                yield spot(node, text=shown(node))
+    left, right = word(program, node.left), word(program, node.right)
+    free = re.compile(r"uncond|_u$|null|empty")
+    return free.search(left) and re.search(r"cond|_c$|text", right) and not free.search(right) and "loss" not in left
 
 
-@suspects("energies with exchanged signs")
-def _energies(program: Program) -> Iterator[Spot]:
+@suspects_rows("energies with exchanged signs", named_values)
+def _energies(program: Program, name: str, value: ast.expr, _: ast.stmt) -> object:
     """Find `energy(fake) - energy(real)` as a loss, and Langevin steps uphill."""
     energy = re.compile(r"energ|(^|_)(e|ebm)(_|$)", re.IGNORECASE)
-    for name, value, _ in named_values(program):
-        terms = signed(program, value)
-        sides = {_drawn(part): sign for sign, part in terms if energy.search(text(part))}
-        if (
-            "loss" in name
-            and sides.get("fake") == 1
-            and sides.get("real") == -1
-            and mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE))
-        ):
-            yield spot(value, text=shown(value))
+    terms = signed(program, value)
+    sides = {_drawn(part): sign for sign, part in terms if energy.search(text(part))}
+    if "loss" not in name or sides.get("fake") != 1 or sides.get("real") != -1:
+        return False
+    return mentions_any(program, re.compile("langevin|ebm|energy", re.IGNORECASE)) and look_at(value)
 
 
 def _drawn(node: ast.expr) -> str:
@@ -240,41 +192,35 @@ def _drawn(node: ast.expr) -> str:
 # --- flows ---
 
 
-@suspects("log-determinant of the other direction")
-def _other_direction(program: Program) -> Iterator[Spot]:
+@suspects_each("log-determinant of the other direction", classes)
+def _other_direction(program: Program, owner: Class) -> Iterator[Spot]:
     """Find two directions of an affine step that return one log-determinant, though one of them divides by the scale.
 
     A caller that subtracts one of the two knows of it.
     """
-    for owner in program.classes.values():
-        found = [it for one in owner.methods.values() if (it := _change_of_volume(program, one)) is not None]
-        shapes = {(way, sign) for way, sign, _, _ in found}
-        names = {name for _, _, name, _ in found}
-        if len(found) == 2 and len(names) == 1 and len(shapes) == 2 and len({sign for _, sign in shapes}) == 1:
-            for way, sign, _, node in found:
-                if way != sign and not _is_subtracted(program, node):
-                    yield spot(node, text=shown(node), what="multiplies by" if way > 0 else "divides by")
+    found = [it for one in owner.methods.values() if (it := _change_of_volume(program, one)) is not None]
+    shapes = {(way, sign) for way, sign, _, _ in found}
+    names = {name for _, _, name, _ in found}
+    if len(found) == 2 and len(names) == 1 and len(shapes) == 2 and len({sign for _, sign in shapes}) == 1:
+        for way, sign, _, node in found:
+            if way != sign and not _is_subtracted(program, node):
+                yield look_at(node, what="multiplies by" if way > 0 else "divides by")
 
 
 def _change_of_volume(program: Program, function: Function) -> tuple[int, int, str, ast.expr] | None:
     """Return whether a function multiplies by exp(s) (1) or divides (-1), the sign of its sum of s, s and the sum."""
-    results = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)]
+    results = [one.value for one in nodes_in(function, ast.Return)]
     pair = results[0] if len(results) == 1 else None
     if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
         return None
     total = held(program, pair.elts[1])
-    sign = -1 if isinstance(total, ast.UnaryOp) and isinstance(total.op, ast.USub) else 1
+    sign = -1 if is_negative(total) else 1
     total = total.operand if isinstance(total, ast.UnaryOp) else total
     logarithm = operand(program, total) if isinstance(total, ast.Call) and called(program, total) == "sum" else None
     if isinstance(logarithm, ast.UnaryOp):
         sign, logarithm = -sign, logarithm.operand
-    ways = {
-        it
-        for node in ast.walk(function)
-        if logarithm is not None and isinstance(node, ast.BinOp)
-        for it in [_scaling(program, node, text(logarithm))]
-        if it
-    }
+    operations = nodes_in(function, ast.BinOp) if logarithm is not None else ()
+    ways = {it for node in operations if (it := _scaling(program, node, text(logarithm)))}
     return (ways.pop(), sign, text(logarithm), total) if len(ways) == 1 else None
 
 
@@ -284,7 +230,7 @@ def _scaling(program: Program, node: ast.BinOp, logarithm: str) -> int:
     for side in sides if isinstance(node.op, ast.Div | ast.Mult) else ():
         factor = held(program, side)
         power = operand(program, factor) if isinstance(factor, ast.Call) and called(program, factor) == "exp" else None
-        negative = isinstance(power, ast.UnaryOp) and isinstance(power.op, ast.USub)
+        negative = is_negative(power)
         inner = power.operand if isinstance(power, ast.UnaryOp) else power
         if inner is not None and text(inner) == logarithm:
             return -1 if negative != isinstance(node.op, ast.Div) else 1
@@ -304,6 +250,3 @@ def _is_subtracted(program: Program, node: ast.expr) -> bool:
         if not name or re.search(rf"-=? {re.escape(name)}\b|-{re.escape(name)}\b", around(program, call)):
             return True
     return not calls
-
-
-SUSPECTS = suspects_of(globals())

@@ -1,30 +1,35 @@
-"""Suspects about pairs and teachers: contrast, recommenders, distillation, attacks, meta-learning, averages."""
+"""Suspects about pairs and teachers: contrast, recommenders, distillation, attacks, meta-learning, averages, views."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.program import Class, Function, Program, argument
+from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.players.algebra import (
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
+from glassgrad.doctor.reading.suspects.spelling import (
     around,
-    bare,
-    factors,
-    held,
+    called,
     mentions_any,
-    named_values,
-    signed,
-    word,
+    names_in,
+    operand,
+    source,
+    text,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, operand, source, text
-from glassgrad.doctor.reading.values import losses
+from glassgrad.doctor.reading.values import Loss, layer, losses, returns
 
 _POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
 _NEGATIVE = re.compile(r"(^|_)(neg|negatives?|an|n)(_|$)|^neg|^d_?an$|^dn$", re.IGNORECASE)
+_MODEL = re.compile(r"^(model|net|encoder|f|backbone|proj\w*|online\w*|student|siamese|embed\w*|predictor|head|h|g)$")
+_USER = re.compile(r"user|(^|_)u(_|$)", re.IGNORECASE)
+_ITEM = re.compile(r"item|movie|book|product|song|(^|_)i(_|$)", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"temp|(^|_)(tau|t)$", re.IGNORECASE)
 
 
@@ -36,15 +41,12 @@ def _exchanged(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name = called(program, call)
         names = [word(program, one) for one in call.args]
-        if (
-            "riplet" in name + text(call.func)
-            and len(names) >= 3
-            and _NEGATIVE.search(names[1])
-            and _POSITIVE.search(names[2])
-        ):
-            yield spot(call, text=shown(call))
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+        if "riplet" not in name + text(call.func) or not len(names) >= 3:
+            continue
+        if _NEGATIVE.search(names[1]) and _POSITIVE.search(names[2]):
+            yield look_at(call)
+    for node in nodes(program, ast.BinOp):
+        if not is_binary(node, ast.Sub):
             continue
         left, right = word(program, node.left), word(program, node.right)
         statement = text(program.statement(node))
@@ -55,7 +57,7 @@ def _exchanged(program: Program) -> Iterator[Spot]:
         margin = re.search(r"margin|relu\(|clamp\(", statement)
         scores = re.search(r"sim|score|cos|logit|pred", f"{left} {right}")
         if (turned and (ranked or (distant and margin))) or (straight and scores and margin and not distant):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 @suspects("similarity of vectors of any length")
@@ -63,41 +65,31 @@ def _lengths(program: Program) -> Iterator[Spot]:
     """Find a product of embeddings over a temperature in a script that never normalises them."""
     if mentions_any(program, re.compile(r"normali[sz]e|cosine|^norm$|l2_?norm", re.IGNORECASE)):
         return
-    for node in program.nodes:
-        if (
-            isinstance(node, ast.BinOp)
-            and isinstance(node.op, ast.Div)
-            and _TEMPERATURE.search(word(program, node.right))
-        ):
+    for node in nodes(program, ast.BinOp):
+        if is_binary(node, ast.Div) and _TEMPERATURE.search(word(program, node.right)):
             product = held(program, node.left)
-            crossed = (isinstance(product, ast.BinOp) and isinstance(product.op, ast.MatMult)) or called(
-                program, product
-            ) in {"matmul", "mm"}
-            if (
-                crossed
-                and re.search(r"\.T\b|\.t\(\)|transpose|\.mT", text(product))
-                and "softmax(" not in text(program.statement(node))
-            ):
-                yield spot(product, text=shown(product))
+            crossed = (is_binary(product, ast.MatMult)) or called(program, product) in {"matmul", "mm"}
+            if not crossed or not re.search(r"\.T\b|\.t\(\)|transpose|\.mT", text(product)):
+                continue
+            if "softmax(" not in text(program.statement(node)):
+                yield look_at(product)
 
 
-@suspects("each one compared with itself")
-def _itself(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        sides: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            sides = [node.left, node.right]
-        elif isinstance(node, ast.Call) and called(program, node) in {"matmul", "mm"} and len(node.args) == 2:
-            sides = node.args
-        if not isinstance(node, ast.expr) or len(sides) != 2:
-            continue
-        if re.sub(r"\.T$|\.t\(\)$|\.mT$|\.transpose\(.*\)$", "", text(sides[1])) != text(sides[0]):
-            continue
-        inside = around(program, node)
-        masked = re.search(r"eye\(|diag|mask|triu|tril|scatter|inf", inside)
-        contrast = re.search(r"temp|tau|/ T\b", inside) and re.search(r"cross_entropy|logsumexp|exp\(|softmax", inside)
-        if contrast and not masked and "attn" not in inside and text(sides[0]) != text(sides[1]):
-            yield spot(node, text=shown(node))
+@suspects_each("each one compared with itself", ast.expr)
+def _itself(program: Program, node: ast.expr) -> object:
+    sides: list[ast.expr] = []
+    if is_binary(node, ast.MatMult):
+        sides = [node.left, node.right]
+    elif isinstance(node, ast.Call) and called(program, node) in {"matmul", "mm"} and len(node.args) == 2:
+        sides = node.args
+    if len(sides) != 2:
+        return False
+    if re.sub(r"\.T$|\.t\(\)$|\.mT$|\.transpose\(.*\)$", "", text(sides[1])) != text(sides[0]):
+        return False
+    inside = around(program, node)
+    masked = re.search(r"eye\(|diag|mask|triu|tril|scatter|inf", inside)
+    contrast = re.search(r"temp|tau|/ T\b", inside) and re.search(r"cross_entropy|logsumexp|exp\(|softmax", inside)
+    return contrast and not masked and "attn" not in inside and text(sides[0]) != text(sides[1])
 
 
 _IN_PAIRS = re.compile(r"arange\(.*(repeat_interleave\((2|repeats=2)|repeat\(2, axis| \^ 1\b|xor\(.* 1\)|\) // 2\b)")
@@ -122,7 +114,7 @@ def _layout(program: Program) -> Iterator[Spot]:
     for name, value, statement in named_values(program):
         about = re.search(r"label|target|pos|partner|pair|match|ids|idx|^y$|index", name, re.IGNORECASE)
         if about and "arange" in text(value) and wrong.search(text(value)):
-            yield spot(statement, joined[0], text=shown(statement), layout=told, views=shown(joined[0]))
+            yield look_at(statement, joined[0], layout=told, views=shown(joined[0]))
 
 
 def _joins_views(program: Program, call: ast.Call) -> str:
@@ -150,214 +142,161 @@ def _twice(program: Program) -> Iterator[Spot]:
     for name, value, statement in named_values(program):
         if not isinstance(value, ast.Call) or not value.args or isinstance(statement, ast.Return):
             continue
-        model = re.search(
-            r"^(model|net|encoder|f|backbone|proj\w*|online\w*|student|siamese|embed\w*|predictor|head|h|g)$",
-            called(program, value),
-        )
-        if (
-            not model
-            and value not in kinds
-            and not re.search(r"criterion|loss_fn|cross_entropy", called(program, value))
-        ):
+        model = _MODEL.search(called(program, value))
+        fitted = value in kinds or re.search(r"criterion|loss_fn|cross_entropy", called(program, value))
+        if not model and not fitted:
             continue
         outer = program.parents.get(statement) or program.tree
         first = seen.setdefault((outer, text(value)), (name, statement))
-        paired = re.sub(r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", first[0]) == re.sub(
-            r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", name
-        )
-        if (
-            first[1] is not statement
-            and first[0] != name
-            and paired
-            and not _changes(program, value, first[1], statement)
-        ):
-            yield spot(statement, text=shown(statement), name=first[0])
+        roots = [re.sub(r"[12ab_ij]|img|text?|image|left|right|anchor|pos|neg", "", one) for one in (first[0], name)]
+        paired = roots[0] == roots[1]
+        if first[1] is statement or first[0] == name or not paired:
+            continue
+        if not _changes(program, value, first[1], statement):
+            yield look_at(statement, name=first[0])
 
 
 def _changes(program: Program, value: ast.expr, first: ast.stmt, second: ast.stmt) -> bool:
     """Tell whether a step or an assignment between two statements can change a value."""
-    names = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+    names = names_in(value)
     scope = program.scope(value)
     bound = any(first.lineno < one.line < second.lineno for name in names for one in program.bindings(scope, name))
     return bound or any(first.lineno < one.lineno < second.lineno for one in program.calls_of(".step"))
 
 
-@suspects("prediction compared with its own view")
-def _own_view(program: Program) -> Iterator[Spot]:
-    for _, value, statement in named_values(program):
-        pairs = []
-        for call in ast.walk(value):
-            if isinstance(call, ast.Call) and len(call.args) >= 2:
-                names = [
-                    re.sub(r"^(pred|proj|target|online|proj|p|z|q|h)_?(\w*?_)?([12])$", r"\3", word(program, one))
-                    for one in call.args[:2]
-                ]
-                roots = [word(program, one)[:1] for one in call.args[:2]]
-                if set(names) <= {"1", "2"} and roots[0] in {"p", "q", "o"} and roots[0] != roots[1]:
-                    pairs.append((names, call))
-        if len(pairs) == 2 and all(one[0] == one[1] for one, _ in pairs):
-            yield spot(pairs[0][1], statement, text=shown(pairs[0][1]))
+@suspects_rows("prediction compared with its own view", named_values)
+def _own_view(program: Program, _: str, value: ast.expr, statement: ast.stmt) -> object:
+    pairs = []
+    for call in nodes_in(value, ast.Call):
+        if len(call.args) >= 2:
+            views = r"^(pred|proj|target|online|proj|p|z|q|h)_?(\w*?_)?([12])$"
+            names = [re.sub(views, r"\3", word(program, one)) for one in call.args[:2]]
+            roots = [word(program, one)[:1] for one in call.args[:2]]
+            if set(names) <= {"1", "2"} and roots[0] in {"p", "q", "o"} and roots[0] != roots[1]:
+                pairs.append((names, call))
+    return len(pairs) == 2 and all(one[0] == one[1] for one, _ in pairs) and look_at(pairs[0][1], statement)
 
 
 @suspects("users and items exchanged")
 def _items(program: Program) -> Iterator[Spot]:
-    user, item = (
-        re.compile(r"user|(^|_)u(_|$)", re.IGNORECASE),
-        re.compile(r"item|movie|book|product|song|(^|_)i(_|$)", re.IGNORECASE),
-    )
     for name, value, statement in named_values(program):
         if called(program, value) == "Embedding" and isinstance(value, ast.Call) and value.args:
             sizes = " ".join(words_in(value.args[0]))
-            if any(
-                one.search(name) and not two.search(name) and two.search(sizes) and not one.search(sizes)
-                for one, two in ((user, item), (item, user))
-            ):
-                yield spot(statement, text=shown(statement))
+            if _are_crossed(name, sizes):
+                yield look_at(statement)
     for call in program.calls:
         name, given = called(program, call), word(program, call.args[0]) if len(call.args) == 1 else ""
-        if re.search(r"emb|bias", name) and any(
-            one.search(name) and not two.search(name) and two.search(given) and not one.search(given)
-            for one, two in ((user, item), (item, user))
-        ):
-            yield spot(call, text=shown(call))
+        if re.search(r"emb|bias", name) and _are_crossed(name, given):
+            yield look_at(call)
 
 
-@suspects("negatives taken for likely")
-def _likely(program: Program) -> Iterator[Spot]:
+def _are_crossed(name: str, other: str) -> bool:
+    """Tell whether one name is about users and the other one about items."""
+    users, items = ([bool(kind.search(one)) for one in (name, other)] for kind in (_USER, _ITEM))
+    return users[0] != users[1] and items == users[::-1]
+
+
+@suspects_each("negatives taken for likely", ast.Call)
+def _likely(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `logsigmoid(neg_score)`: negative sampling needs logsigmoid(-neg_score)."""
-    for call in program.calls:
-        given = operand(program, call)
-        if called(program, call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
-            origin = text(held(program, bare(program, given)))
-            minus = re.search(r"neg\(\)|^-|\(-|1 - ", text(given) + origin)
-            if re.search(r"(^|_)neg", word(program, given)) and not minus:
-                yield spot(call, text=shown(call))
+    given = operand(program, call)
+    if called(program, call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
+        origin = text(held(program, bare(program, given)))
+        minus = re.search(r"neg\(\)|^-|\(-|1 - ", text(given) + origin)
+        if re.search(r"(^|_)neg", word(program, given)) and not minus:
+            yield look_at(call)
 
 
 # --- teachers ---
 
 
-@suspects("teacher and student exchanged")
-def _teacher(program: Program) -> Iterator[Spot]:
+@suspects_each("teacher and student exchanged", losses)
+def _teacher(program: Program, one: Loss) -> Iterator[Spot]:
     """Find a divergence whose first argument is the teacher's, or with a temperature for one of the two."""
-    for one in losses(program):
-        if one.kind != "kl_div" or one.target is None:
-            continue
-        sides = [f"{text(side)} {text(held(program, bare(program, side)))}" for side in (one.input, one.target)]
-        teaches = [bool(re.search(r"teacher|(^|\W)t_(out|logits)|soft_target|old_", side)) for side in sides]
-        learns = [bool(re.search(r"student|(^|\W)s_(out|logits)", side)) for side in sides]
-        cooled = [bool(re.search(r"/ *(self\.)?\w*(temp|T\b|tau)", side)) for side in sides]
-        if teaches[0] and learns[1] and not learns[0] and not teaches[1]:
-            yield spot(
-                one.call,
-                text=shown(one.call),
-                what="the first argument is the student's log-probability, the second the teacher's probability",
-            )
-        elif cooled[0] != cooled[1] and all("softmax" in side for side in sides):
-            yield spot(one.call, text=shown(one.call), what="the temperature divides the scores of one side only")
+    if one.kind != "kl_div" or one.target is None:
+        return
+    sides = [f"{text(side)} {text(held(program, bare(program, side)))}" for side in (one.input, one.target)]
+    teaches = [bool(re.search(r"teacher|(^|\W)t_(out|logits)|soft_target|old_", side)) for side in sides]
+    learns = [bool(re.search(r"student|(^|\W)s_(out|logits)", side)) for side in sides]
+    cooled = [bool(re.search(r"/ *(self\.)?\w*(temp|T\b|tau)", side)) for side in sides]
+    if teaches[0] and learns[1] and not learns[0] and not teaches[1]:
+        what = "the first argument is the student's log-probability, the second the teacher's probability"
+        yield look_at(one.call, what=what)
+    elif cooled[0] != cooled[1] and all("softmax" in side for side in sides):
+        yield look_at(one.call, what="the temperature divides the scores of one side only")
 
 
-@suspects("temperature not made good")
-def _made_good(program: Program) -> Iterator[Spot]:
-    for one in losses(program):
-        inside = around(program, one.call)
-        cooled = re.search(r"/ *(self\.)?\w*(temp\w*|T\b|tau)", inside)
-        squared = re.search(r"(temp\w*|\bT|tau|args\.T)\)? ?(\*\* ?2|\* ?(self\.|args\.)?(temp|T\b|tau))|pow\(", inside)
-        if one.kind == "kl_div" and cooled and not squared and "teacher" in inside:
-            yield spot(one.call, text=shown(one.call))
+@suspects_each("temperature not made good", losses)
+def _made_good(program: Program, one: Loss) -> object:
+    inside = around(program, one.call)
+    cooled = re.search(r"/ *(self\.)?\w*(temp\w*|T\b|tau)", inside)
+    squared = re.search(r"(temp\w*|\bT|tau|args\.T)\)? ?(\*\* ?2|\* ?(self\.|args\.)?(temp|T\b|tau))|pow\(", inside)
+    return one.kind == "kl_div" and cooled and not squared and "teacher" in inside and look_at(one.call)
 
 
-@suspects("teacher in training mode")
-def _teaching(program: Program) -> Iterator[Spot]:
+@suspects_each("teacher in training mode", ast.Call)
+def _teaching(program: Program, call: ast.Call) -> object:
     """Find a teacher that the training calls and that nothing puts into evaluation mode."""
     whole = around(program, program.tree)
-    for call in program.calls:
-        name = called(program, call)
-        if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
-            continue
-        calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
-        if (
-            not calm
-            and ".backward()" in whole
-            and not re.search(rf"{name}\.parameters\(\)[^\n]*lr|ema|momentum", whole)
-        ):
-            yield spot(call, text=shown(call))
+    name = called(program, call)
+    if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
+        return False
+    calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
+    if calm or ".backward()" not in whole:
+        return False
+    return not re.search(rf"{name}\.parameters\(\)[^\n]*lr|ema|momentum", whole)
 
 
-@suspects("temperature for some of the scores")
-def _some(program: Program) -> Iterator[Spot]:
+@suspects_each("temperature for some of the scores", ast.Call)
+def _some(program: Program, call: ast.Call) -> object:
     """Find `cat([pos, neg / T])`: only some of the scores in one softmax are divided."""
-    for call in program.calls:
-        parts = (
-            call.args[0].elts
-            if called(program, call) in {"cat", "concat", "hstack"}
-            and call.args
-            and isinstance(call.args[0], ast.List | ast.Tuple)
-            else []
-        )
-        if len(parts) != 2:
-            continue
-        cooled = [
-            bool(re.search(r"/ *(self\.)?\w*(temp|tau|T\b)", f"{text(one)} {text(held(program, one))}"))
-            for one in parts
-        ]
-        if cooled[0] != cooled[1] and _POSITIVE.search(word(program, parts[0])):
-            yield spot(call, text=shown(call))
+    given = call.args[0] if called(program, call) in {"cat", "concat", "hstack"} and call.args else None
+    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else []
+    if len(parts) != 2:
+        return False
+    said = [f"{text(one)} {text(held(program, one))}" for one in parts]
+    cooled = [bool(re.search(r"/ *(self\.)?\w*(temp|tau|T\b)", one)) for one in said]
+    return cooled[0] != cooled[1] and _POSITIVE.search(word(program, parts[0]))
 
 
-@suspects("two terms with one weight")
-def _weights(program: Program) -> Iterator[Spot]:
+@suspects_rows("two terms with one weight", named_values)
+def _weights(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[Spot]:
     """Find `alpha * a + alpha * b` and `(1 - alpha) * a + (1 - alpha) * b`."""
-    for name, value, _ in named_values(program):
-        terms = signed(program, value)
-        if "loss" in name and len(terms) == 2:
-            found = [
-                {
-                    text(one)
-                    for one in factors(part)
-                    if re.search(r"alpha|lam|beta|weight|ratio|mix", text(one)) and "loss" not in text(one)
-                }
-                for _, part in terms
-            ]
-            if found[0] and found[0] == found[1] and all(len(factors(part)) == 2 for _, part in terms):
-                yield spot(value, text=shown(value))
+    terms = signed(program, value)
+    if "loss" in name and len(terms) == 2:
+        shares = [[one for one in map(text, factors(part)) if "loss" not in one] for _, part in terms]
+        found = [{one for one in side if re.search(r"alpha|lam|beta|weight|ratio|mix", one)} for side in shares]
+        if found[0] and found[0] == found[1] and all(len(factors(part)) == 2 for _, part in terms):
+            yield look_at(value)
 
 
 # --- gradients of another kind ---
 
 
-@suspects("step uphill")
-def _uphill(program: Program) -> Iterator[Spot]:
+@suspects_each("step uphill", operations(ast.Add | ast.Sub))
+def _uphill(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find inner steps `w + lr * g`, and attacks `x - eps * grad.sign()`."""
-    for node in program.nodes:
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub):
-            continue
-        parts = factors(node.right)
-        signs = [one for one in parts if called(program, one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))]
-        meant = re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", source(program))
-        sized = len(parts) > 1 and re.search(r"eps|alpha|step", text(node.right))
-        if signs and isinstance(node.op, ast.Sub) and sized and not meant:
-            yield spot(node, text=shown(node), what="lowers the loss of the true label, where an attack raises it")
-        rate = any(re.search(r"(^|_)(lr|alpha|step_size|rate)(_|$)|inner", word(program, one)) for one in parts)
-        slope = any(
-            re.search(r"^(g|grad|grads)$|\.grad$", word(program, one)) or text(one).endswith(".grad") for one in parts
-        )
-        inner = re.search(r"fast|inner|adapt|maml|meta|zip\(", around(program, node))
-        added = isinstance(node.op, ast.Add) and len(parts) == 2 and "advers" not in source(program)
-        if added and inner and rate and slope and not signs:
-            yield spot(node, text=shown(node), what="goes along the gradient and so raises the loss")
+    parts = factors(node.right)
+    signs = [one for one in parts if called(program, one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))]
+    meant = re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", source(program))
+    sized = len(parts) > 1 and re.search(r"eps|alpha|step", text(node.right))
+    if signs and isinstance(node.op, ast.Sub) and sized and not meant:
+        yield look_at(node, what="lowers the loss of the true label, where an attack raises it")
+    rate = any(re.search(r"(^|_)(lr|alpha|step_size|rate)(_|$)|inner", word(program, one)) for one in parts)
+    slope = any(text(one).endswith(".grad") for one in parts)
+    slope = slope or any(re.search(r"^(g|grad|grads)$|\.grad$", word(program, one)) for one in parts)
+    inner = re.search(r"fast|inner|adapt|maml|meta|zip\(", around(program, node))
+    added = isinstance(node.op, ast.Add) and len(parts) == 2 and "advers" not in source(program)
+    if added and inner and rate and slope and not signs:
+        yield look_at(node, what="goes along the gradient and so raises the loss")
 
 
 @suspects("gradients of an attack kept")
 def _kept(program: Program) -> Iterator[Spot]:
     """Find an attack with its own backward pass between zero_grad and the step: its gradients go into the step."""
-    attacks = {
-        name
-        for name, node in program.functions.items()
-        if re.search(r"attack|fgsm|pgd|advers|perturb", name)
-        and ".backward()" in text(node)
-        and not re.search(r"zero_grad|autograd\.grad", text(node))
-    }
+    named_so = [name for name in program.functions if re.search(r"attack|fgsm|pgd|advers|perturb", name)]
+    attacks = [name for name in named_so if ".backward()" in text(program.functions[name])]
+    attacks = [name for name in attacks if not re.search(r"zero_grad|autograd\.grad", text(program.functions[name]))]
     for name in attacks:
         for call in [*program.calls_of(name), *program.calls_of(f".{name}")]:
             statement = program.statement(call)
@@ -373,36 +312,29 @@ def _kept(program: Program) -> Iterator[Spot]:
 @suspects("reversal that reverses nothing")
 def _reversal(program: Program) -> Iterator[Spot]:
     """Find a gradient reversal whose backward has no minus sign, and one beside a loss that is subtracted."""
-    turned: list[Class] = [
-        one for name, one in program.classes.items() if re.search(r"revers|grl", name, re.IGNORECASE)
-    ]
+    names = [name for name in program.classes if re.search(r"revers|grl", name, re.IGNORECASE)]
+    turned: list[Class] = [program.classes[name] for name in names]
     for one in turned:
         backward: Function | None = one.methods.get("backward")
-        for node in ast.walk(backward) if backward is not None else ():
-            if (
-                isinstance(node, ast.Return)
-                and node.value is not None
-                and not re.search(r"-|neg", text(backward).replace("->", ""))
-            ):
-                yield spot(node, text=shown(node), what="passes the gradient on with its sign")
+        for node in nodes_in(backward, ast.Return) if backward is not None else ():
+            if node.value is not None and not re.search(r"-|neg", text(backward).replace("->", "")):
+                yield look_at(node, what="passes the gradient on with its sign")
     if turned:
         for name, value, _ in named_values(program):
-            lowered = [
-                part for sign, part in signed(program, value) if sign < 0 and re.search(r"domain|adv", text(part))
-            ]
+            lowered = [part for sign, part in signed(program, value) if sign < 0]
+            lowered = [part for part in lowered if re.search(r"domain|adv", text(part))]
             if "loss" in name and lowered:
-                yield spot(value, text=shown(value), what="subtracts a loss whose gradient is reversed already")
+                yield look_at(value, what="subtracts a loss whose gradient is reversed already")
 
 
-@suspects("average into one of its parts")
-def _average(program: Program) -> Iterator[Spot]:
+@suspects_rows("average into one of its parts", named_values)
+def _average(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> Iterator[Spot]:
     """Find `avg = states[0]` that a loop adds to: the first client's weights change as well."""
-    for name, value, statement in named_values(program):
-        first = isinstance(value, ast.Subscript) and text(value.slice) == "0"
-        if first and re.search(r"avg|average|global|mean|agg", name):
-            inside = around(program, statement)
-            if re.search(rf"\b{re.escape(name)}\[\w+\] (\+=|= {re.escape(name)})", inside):
-                yield spot(statement, text=shown(statement))
+    first = isinstance(value, ast.Subscript) and text(value.slice) == "0"
+    if first and re.search(r"avg|average|global|mean|agg", name):
+        inside = around(program, statement)
+        if re.search(rf"\b{re.escape(name)}\[\w+\] (\+=|= {re.escape(name)})", inside):
+            yield look_at(statement)
 
 
 # --- the order of parts ---
@@ -411,11 +343,8 @@ def _average(program: Program) -> Iterator[Spot]:
 @suspects("parts taken in another order")
 def _order(program: Program) -> Iterator[Spot]:
     """Find `a, c, b = f()` where f returns a, b, c, and calls that give named values to other parameters."""
-    stored = [
-        call.args[0].elts
-        for call in program.calls
-        if called(program, call) in {"append", "push"} and len(call.args) == 1 and isinstance(call.args[0], ast.Tuple)
-    ]
+    puts = [call for call in program.calls if called(program, call) in {"append", "push"} and len(call.args) == 1]
+    stored = [one.args[0].elts for one in puts if isinstance(one.args[0], ast.Tuple)]
     for node in program.nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.For) else None
         if not isinstance(target, ast.Tuple) or len(target.elts) < 2:
@@ -433,7 +362,7 @@ def _order(program: Program) -> Iterator[Spot]:
         if function is not None and not call.keywords and len(call.args) > 1:
             wanted = [one.arg for one in function.args.args][: len(call.args)]
             if _is_moved([_root(text(one)) for one in call.args], [_root(one) for one in wanted]):
-                yield spot(call, text=shown(call), other=", ".join(wanted))
+                yield look_at(call, other=", ".join(wanted))
 
 
 def _given(program: Program, value: ast.expr | None) -> list[list[ast.expr]]:
@@ -447,7 +376,7 @@ def _given(program: Program, value: ast.expr | None) -> list[list[ast.expr]]:
         maker = program.value_of(value.func)
         owner = program.classes.get(called(program, maker)) if isinstance(maker, ast.Call) else None
         made = owner.methods.get("forward") if owner is not None else None
-    returned = [one.value for one in ast.walk(made) if isinstance(one, ast.Return)] if made is not None else []
+    returned = [one.value for one in nodes_in(made, ast.Return)] if made is not None else []
     return [one.elts for one in returned if isinstance(one, ast.Tuple)]
 
 
@@ -462,4 +391,71 @@ def _is_moved(taken: list[str], given: list[str]) -> bool:
     return plain and len(set(taken)) == len(taken) and sorted(taken) == sorted(given) and taken != given
 
 
-SUSPECTS = suspects_of(globals())
+# --- two views of an example that learn from each other ---
+
+_APART = re.compile(
+    r"detach|no_grad|stop_?grad|cross_entropy|CrossEntropy|logsumexp|arange|eye\(|diag|std\(|var\(|neg|margin|queue|\.data\b"
+)
+"""What keeps projections apart: a gradient that stops, other examples, a spread."""
+_NEAR = re.compile(r"cos|simil|mse|criterion|loss|dist|norm", re.IGNORECASE)
+
+
+@suspects("both views move towards each other")
+def _collapse(program: Program) -> Iterator[Spot]:
+    """Find `D(p1, z2) + D(p2, z1)` behind `p1, p2 = predictor(z1), predictor(z2)` with targets that get gradients."""
+    pairs = [one for one in program.calls if len(one.args) >= 2 and _is_near(program, one)]
+    for one, other in itertools.combinations(pairs, 2):
+        if text(one.func) != text(other.func) or program.function(one) is not program.function(other):
+            continue
+        first, second = _predicted(program, one.args[0]), _predicted(program, other.args[0])
+        targets = _origin(program, Value(one.args[1])), _origin(program, Value(other.args[1]))
+        crossed = first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+        if first is None or second is None or not crossed or targets != (second[1], first[1]):
+            continue
+        if not any(_is_cut(program, target.node) for target in targets):
+            function = _entered(program, one)
+            inner = list(returns(program, function)) if function is not None else []
+            yield spot(inner[0] if len(inner) == 1 else one, one, other, text=shown(one), other=shown(other))
+
+
+def _entered(program: Program, call: ast.Call) -> Function | None:
+    """Return the function or the forward pass of the script that a call enters."""
+    callee = flow(program).callee(call)
+    return callee.function if callee is not None and isinstance(callee.function, ast.FunctionDef) else None
+
+
+def _is_near(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call compares two values, and nothing in it keeps values apart."""
+    function, found = _entered(program, call), layer(program, call.func)
+    if function is not None:
+        return bool(_NEAR.search(text(function))) and not _APART.search(text(function))
+    name = found.name if found is not None else called(program, call)
+    return bool(_NEAR.search(name)) and not _APART.search(name)
+
+
+def _predicted(program: Program, node: ast.expr) -> tuple[str, Value] | None:
+    """Return the module that makes a prediction of one projection, and the call that makes the projection."""
+    value = _origin(program, Value(node))
+    made = value.node
+    if not isinstance(made, ast.Call) or len(made.args) != 1 or layer(program, made.func) is None:
+        return None
+    return text(made.func), _origin(program, Value(made.args[0], value.frame))
+
+
+def _origin(program: Program, value: Value) -> Value:
+    """Return the call that makes a value, through names and the parts of results."""
+    for _ in range(2 * DEEPEST):
+        before = flow(program).before(value) if value.path or not isinstance(value.node, ast.Call) else None
+        if before is None or len(before) != 1:
+            break
+        value = before[0]
+    return value
+
+
+def _is_cut(program: Program, node: ast.expr) -> bool:
+    """Tell whether no gradient enters what makes a value."""
+    outer = [one for one in program.outward(node) if isinstance(one, ast.With)]
+    function = program.function(node)
+    decorators = [text(one) for one in function.decorator_list] if function is not None else []
+    said = [*decorators, *(text(item) for one in outer for item in one.items)]
+    return any("no_grad" in one for one in said)

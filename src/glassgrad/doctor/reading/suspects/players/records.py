@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, Scope
-from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.rule import Spot
+from glassgrad.doctor.reading.suspects.form import look_at, suspects
+from glassgrad.doctor.reading.suspects.nodes import nodes, nodes_in
 from glassgrad.doctor.reading.suspects.spelling import ident, text
 
 _SIDES = {":-1": "early", "1:": "late"}
@@ -38,13 +39,13 @@ def _paired(program: Program) -> Iterator[Spot]:
             if theirs == {"early", "late"} and {side for _, side in mine} == {wrong}:
                 leads = "led to state t" if lead == 1 else "follows state t"
                 meant = "[1:]" if lead == 1 else "[:-1]"
-                yield spot(mine[0][0], text=shown(mine[0][0]), leads=leads, meant=meant, record=actions)
+                yield look_at(mine[0][0], leads=leads, meant=meant, record=actions)
 
 
 def _slices(program: Program) -> Iterator[tuple[ast.Subscript, str, tuple[Scope, str]]]:
     """Yield the slices without the first or the last step: the slice, its side, and the record that it is of."""
-    for node in program.nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+    for node in nodes(program, ast.Subscript):
+        if isinstance(node.ctx, ast.Load):
             along = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
             side = _SIDES.get(text(along), "")
             record = _record(program, node.value) if side else None
@@ -75,7 +76,7 @@ def _record(program: Program, node: ast.expr) -> tuple[Scope, str] | None:
 def _holder(program: Program, made: ast.Call) -> str:
     """Return the variable that a call makes an array for, if a loop fills it."""
     scope, statement = program.scope(made), program.statement(made)
-    names = [one for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    names = [one for one in nodes_in(statement, ast.Name) if isinstance(one.ctx, ast.Store)]
     mine = [one for one in names if any(it.value is made for it in program.bindings(scope, one.id))]
     return next((one.id for one in mine if _is_filled(program, one)), "")
 
@@ -94,9 +95,9 @@ def _is_filled(program: Program, name: ast.Name) -> bool:
 def _records(program: Program, loop: Loop) -> Iterator[tuple[str, str, int]]:
     """Yield the records of actions and states of a loop, with the steps by which an action stands behind its state."""
     puts = list(_puts(program, loop))
-    for call in (one for one in ast.walk(loop) if isinstance(one, ast.Call) and len(one.args) in {1, 2}):
+    for call in (one for one in nodes_in(loop, ast.Call) if len(one.args) in {1, 2}):
         moved = program.statement(call)
-        targets = [it for it in ast.walk(moved) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)]
+        targets = [it for it in nodes_in(moved, ast.Name) if isinstance(it.ctx, ast.Store)]
         made = {one.id for one in targets} if isinstance(moved, ast.Assign) else set()
         actions = [one for one in puts if isinstance(one.value, ast.Name) and text(one.value) == text(call.args[-1])]
         for action in actions:
@@ -126,6 +127,3 @@ def _puts(program: Program, loop: Loop) -> Iterator[Put]:
             along = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
             if text(along) in {index, f"{index} + 1"} and isinstance(target.value, ast.Name):
                 yield Put(target.value.id, node.value, node.lineno, int(text(along) != index))
-
-
-SUSPECTS = suspects_of(globals())

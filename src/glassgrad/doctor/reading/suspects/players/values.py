@@ -9,20 +9,19 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
-from glassgrad.doctor.reading.suspects.players.algebra import (
-    GAMMA,
-    REWARD,
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, named_values, nodes, nodes_in
+from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, factors, held, word
+from glassgrad.doctor.reading.suspects.spelling import (
     around,
-    bare,
-    factors,
-    held,
+    called,
+    callee,
     mentions_any,
-    named_values,
-    word,
+    operand,
+    source,
+    text,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, operand, source, text
 from glassgrad.doctor.reading.values import layer
 
 _ENDS = re.compile(
@@ -45,10 +44,10 @@ _EPSILON = re.compile(r"eps", re.IGNORECASE)
 
 def _discounted(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
     """Yield the products with a discount, each with its other factors."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    for node in nodes(program, ast.BinOp):
+        if is_binary(node, ast.Mult):
             outer = program.parents.get(node)
-            if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Mult):
+            if is_binary(outer, ast.Mult):
                 continue
             parts = factors(node)
             others = [one for one in parts if not GAMMA.search(word(program, one))]
@@ -60,7 +59,7 @@ def _targets(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
     """Yield `r + gamma * next`, with the factors beside the discount."""
     for product, others in _discounted(program):
         outer = program.parents.get(product)
-        if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add):
+        if is_binary(outer, ast.Add):
             other = outer.left if outer.right is product else outer.right
             if any(REWARD.search(one) for one in words_in(other)):
                 yield outer, others
@@ -73,7 +72,7 @@ def _bootstraps(program: Program) -> Iterator[Spot]:
         return
     for node, others in _targets(program):
         said = program.statement(node)
-        mine = words_in(said) + [one for part in others for one in _sources(program, part)]
+        mine = [*words_in(said), *(one for part in others for one in _sources(program, part))]
         recursive = isinstance(said, ast.Assign) and any(
             text(said.targets[0]) == text(one) or word(program, said.targets[0]) == word(program, one) for one in others
         )
@@ -84,13 +83,13 @@ def _bootstraps(program: Program) -> Iterator[Spot]:
         inside = around(program, node) if program.function(node) is not None else ""
         returned = re.search(r"if [^\n]*(None|done|end|final)[^\n]*:\s+(return|continue)", inside)
         if not returned and not any(re.search(one, around(program, node)) for one in masked):
-            yield spot(node, text=shown(node))
+            yield look_at(node)
 
 
 def _sources(program: Program, node: ast.expr, depth: int = 0) -> Iterator[str]:
     """Yield the names in what a name stands for, a few steps back."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name) and depth < 3:
+    for one in nodes_in(node, ast.Name):
+        if depth < 3:
             value = program.value_of(one)
             for bound in program.bindings(program.scope(one), one.id):
                 yield from words_in(bound.value) if bound.value is not None else ()
@@ -99,43 +98,32 @@ def _sources(program: Program, node: ast.expr, depth: int = 0) -> Iterator[str]:
                 yield from _sources(program, value, depth + 1)
 
 
-@suspects("future counted where the episode ends")
-def _inverted(program: Program) -> Iterator[Spot]:
-    for node, others in _discounted(program):
-        for one in others:
-            turned = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and number(one.left) == 1
-            name = word(program, one.right if turned and isinstance(one, ast.BinOp) else one)
-            is_not = isinstance(one, ast.UnaryOp)
-            origin = text(held(program, bare(program, one)))
-            if is_not or re.search(r"1(\.0*)? -|~|not |logical_not", origin.replace(text(one), "")):
-                continue
-            if (
-                re.search(
-                    r"0(\.0)? if \w*(done|term)\w* else 1|1(\.0)? - (int|float)?\(?\w*(done|term)", source(program)
-                )
-                and not turned
-            ):
-                continue
-            if (not turned and _ENDED.search(name)) or (turned and _GOING.search(name)):
-                yield spot(node, text=shown(one))
+@suspects_rows("future counted where the episode ends", _discounted)
+def _inverted(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iterator[Spot]:
+    for one in others:
+        turned = is_binary(one, ast.Sub) and number(one.left) == 1
+        name = word(program, one.right if turned and isinstance(one, ast.BinOp) else one)
+        is_not = isinstance(one, ast.UnaryOp)
+        origin = text(held(program, bare(program, one)))
+        if is_not or re.search(r"1(\.0*)? -|~|not |logical_not", origin.replace(text(one), "")):
+            continue
+        turned_before = r"0(\.0)? if \w*(done|term)\w* else 1|1(\.0)? - (int|float)?\(?\w*(done|term)"
+        if re.search(turned_before, source(program)) and not turned:
+            continue
+        if (not turned and _ENDED.search(name)) or (turned and _GOING.search(name)):
+            yield spot(node, text=shown(one))
 
 
-@suspects("index in place of the best value")
-def _index(program: Program) -> Iterator[Spot]:
-    for node, others in _discounted(program):
-        for one in others:
-            inner = held(program, one)
-            while isinstance(inner, ast.Call) and called(program, inner) in {
-                "detach",
-                "float",
-                "unsqueeze",
-                "view",
-            }:
-                inner = held(program, operand(program, inner) or inner.func)
-            best = isinstance(inner, ast.Subscript) and called(program, inner.value) == "max"
-            best = best and isinstance(inner, ast.Subscript) and constant(inner.slice) == 1
-            if best or called(program, inner) == "argmax" or text(inner).endswith(".indices"):
-                yield spot(inner if inner is not one else node, text=shown(inner))
+@suspects_rows("index in place of the best value", _discounted)
+def _index(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iterator[Spot]:
+    for one in others:
+        inner = held(program, one)
+        while isinstance(inner, ast.Call) and called(program, inner) in {"detach", "float", "unsqueeze", "view"}:
+            inner = held(program, operand(program, inner) or inner.func)
+        best = isinstance(inner, ast.Subscript) and called(program, inner.value) == "max"
+        best = best and isinstance(inner, ast.Subscript) and constant(inner.slice) == 1
+        if best or called(program, inner) == "argmax" or text(inner).endswith(".indices"):
+            yield spot(inner if inner is not one else node, text=shown(inner))
 
 
 @suspects("best value over the batch")
@@ -151,13 +139,10 @@ def _over_batch(program: Program) -> Iterator[Spot]:
         dim = argument(call, "dim", place) or argument(call, "axis")
         valued = any(re.search(r"next|target|^q", one, re.IGNORECASE) for one in words_in(given))
         wrong = number(dim) == 0 or (dim is None and len(call.args) <= place and name in {"max", "amax"})
-        if (
-            valued
-            and wrong
-            and not isinstance(given, ast.List | ast.Tuple)
-            and not program.names.full(call.func).startswith("numpy")
-        ):
-            yield spot(call, text=shown(call))
+        if not valued or not wrong or isinstance(given, ast.List | ast.Tuple):
+            continue
+        if not program.names.full(call.func).startswith("numpy"):
+            yield look_at(call)
 
 
 @suspects("target network reads the present")
@@ -165,20 +150,17 @@ def _present(program: Program) -> Iterator[Spot]:
     if not mentions_any(program, GAMMA):
         return
     for call in program.calls:
-        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        if (
-            _TARGET.search(name)
-            and call.args
-            and _STATE.search(word(program, call.args[0]))
-            and not name.startswith(("get", "set"))
-        ):
-            yield spot(call, text=shown(call))
+        name = callee(call)
+        if not _TARGET.search(name) or not call.args:
+            continue
+        if _STATE.search(word(program, call.args[0])) and not name.startswith(("get", "set")):
+            yield look_at(call)
 
 
 @suspects("future valued by the network that learns")
 def _by_learner(program: Program) -> Iterator[Spot]:
     """Find `max q(next)` of the learning network, or an action of the learning actor, where a target network exists."""
-    targets = [one for one in program.calls if _TARGET.search(getattr(one.func, "attr", getattr(one.func, "id", "")))]
+    targets = [one for one in program.calls if _TARGET.search(callee(one))]
     made = {one for one, value, _ in named_values(program) if _TARGET.search(one) and isinstance(value, ast.Call)}
     nets = {one for one in made if re.search(r"net|model|actor|critic|q|dqn|policy", one)}
     if not nets or not mentions_any(program, GAMMA):
@@ -194,9 +176,11 @@ def _by_learner(program: Program) -> Iterator[Spot]:
     for call in targets:
         for given in call.args[1:]:
             action = held(program, given)
-            name = getattr(action.func, "attr", getattr(action.func, "id", "")) if isinstance(action, ast.Call) else ""
-            if re.search(r"^(actor|policy|pi|mu)\w*$", name) and not _TARGET.search(name) and _twin(name, nets):
-                yield spot(action, text=shown(action))
+            name = callee(action) if isinstance(action, ast.Call) else ""
+            root = re.sub(r"_?(net|network|model|local)$", "", name)
+            twin = any(one != name and root in one for one in nets)
+            if re.search(r"^(actor|policy|pi|mu)\w*$", name) and not _TARGET.search(name) and twin:
+                yield look_at(action)
 
 
 def _asks_net(program: Program, value: ast.expr) -> bool:
@@ -210,12 +194,6 @@ def _asks_net(program: Program, value: ast.expr) -> bool:
     return False
 
 
-def _twin(name: str, nets: set[str]) -> bool:
-    """Tell whether a network has a target network of its name."""
-    root = re.sub(r"_?(net|network|model|local)$", "", name)
-    return any(one != name and root in one for one in nets)
-
-
 @suspects("weights copied from the copy")
 def _copied(program: Program) -> Iterator[Spot]:
     for call in program.calls_of(".load_state_dict"):
@@ -225,9 +203,9 @@ def _copied(program: Program) -> Iterator[Spot]:
         if receiver is None or origin is None or called(program, given or call) != "state_dict":
             continue
         if _TARGET.search(word(program, origin)) and not _TARGET.search(word(program, receiver)):
-            yield spot(call, text=shown(call))
-    for node in program.nodes:
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and called(program, node.iter) == "zip":
+            yield look_at(call)
+    for node in nodes(program, ast.For):
+        if isinstance(node.iter, ast.Call) and called(program, node.iter) == "zip":
             yield from _copied_in(program, node, node.iter)
 
 
@@ -237,78 +215,69 @@ def _copied_in(program: Program, loop: ast.For, pairs: ast.Call) -> Iterator[Spo
     if len(names) != 2 or sorted(targets) != [False, True] or "parameters" not in text(pairs):
         return
     learner = names[targets.index(False)]
-    for call in ast.walk(loop):
-        function = call.func if isinstance(call, ast.Call) else None
+    for call in nodes_in(loop, ast.Call):
+        function = call.func
         changes = isinstance(function, ast.Attribute) and function.attr in {"copy_", "lerp_"}
-        if isinstance(call, ast.Call) and changes and text(call.func).split(".")[0] == learner:
-            yield spot(call, text=shown(call))
+        if changes and text(call.func).split(".")[0] == learner:
+            yield look_at(call)
 
 
 # --- acting ---
 
 
-@suspects("exploration turned round")
-def _exploration(program: Program) -> Iterator[Spot]:
-    for node in program.nodes:
-        if not isinstance(node, ast.If | ast.IfExp) or not isinstance(node.test, ast.Compare):
-            continue
-        left, right = node.test.left, node.test.comparators[0]
-        drawn = re.compile(r"\b(random|rand|uniform|random_sample|item)\(")
-        below = isinstance(node.test.ops[0], ast.Lt | ast.LtE)
-        eps = right
-        if drawn.search(text(right)) and not drawn.search(text(left)):
-            below, eps = not below, left
-        elif not drawn.search(text(left)):
-            continue
-        body = node.body if isinstance(node, ast.IfExp) else ast.Module(node.body, [])
-        random = re.search(r"randint|randrange|choice|\.sample\(|random_action|integers\(", text(body))
-        greedy = re.search(r"argmax|\.max\(|greedy|best", text(body))
-        value = setting(program, eps)
-        named_so = any(map(_EPSILON.search, words_in(eps)))
-        kept = value is not None and 0.5 < value < 1
-        if named_so and not kept and ((random and not greedy and not below) or (greedy and not random and below)):
-            yield spot(node.test, text=shown(node.test), what="a random action" if random else "the best action")
+@suspects_each("exploration turned round", ast.If | ast.IfExp)
+def _exploration(program: Program, node: ast.If | ast.IfExp) -> object:
+    if not isinstance(node.test, ast.Compare):
+        return False
+    left, right = node.test.left, node.test.comparators[0]
+    drawn = re.compile(r"\b(random|rand|uniform|random_sample|item)\(")
+    below = isinstance(node.test.ops[0], ast.Lt | ast.LtE)
+    eps = right
+    if drawn.search(text(right)) and not drawn.search(text(left)):
+        below, eps = not below, left
+    elif not drawn.search(text(left)):
+        return False
+    body = node.body if isinstance(node, ast.IfExp) else ast.Module(node.body, [])
+    random = re.search(r"randint|randrange|choice|\.sample\(|random_action|integers\(", text(body))
+    greedy = re.search(r"argmax|\.max\(|greedy|best", text(body))
+    value = setting(program, eps)
+    named_so = any(map(_EPSILON.search, words_in(eps)))
+    kept = value is not None and 0.5 < value < 1
+    odd = named_so and not kept and ((random and not greedy and not below) or (greedy and not random and below))
+    return odd and look_at(node.test, what="a random action" if random else "the best action")
 
 
-@suspects("bound on the wrong side")
-def _bound(program: Program) -> Iterator[Spot]:
+@suspects_each("bound on the wrong side", calls_of("min", "max", ".minimum", ".maximum"))
+def _bound(program: Program, call: ast.Call) -> object:
     """Find `min(eps_min, eps * decay)`, and `max(1.0, step / total)` for a weight that grows to 1."""
     lowest = re.compile(r"eps\w*_?(min|end|final|low)|(min|end|final|low)\w*_?eps|min_lr|lr_min", re.IGNORECASE)
-    for call in [
-        *program.calls_of("min"),
-        *program.calls_of("max"),
-        *program.calls_of(".minimum"),
-        *program.calls_of(".maximum"),
-    ]:
-        name, parts = called(program, call), call.args
-        if len(parts) != 2:
-            continue
-        first, second = parts if number(parts[0]) is not None or lowest.search(text(parts[0])) else parts[::-1]
-        falls = re.search(r"decay|\*|-", text(second)) and not re.search(r"\+", text(second))
-        lowest_one = lowest.search(text(first)) and not lowest.search(text(second).replace(text(first), ""))
-        grows = isinstance(second, ast.BinOp) and isinstance(second.op, ast.Div) and number(first) == 1
-        target = next((one for one, value, _ in named_values(program) if value is call), "")
-        weight = re.search(r"beta|weight|anneal|alpha|kl|coef|lam|warm|ramp|frac|ratio|p$", target)
-        if (name.startswith("min") and falls and lowest_one) or (name.startswith("max") and grows and weight):
-            yield spot(call, text=shown(call))
+    name, parts = called(program, call), call.args
+    if len(parts) != 2:
+        return False
+    first, second = parts if number(parts[0]) is not None or lowest.search(text(parts[0])) else parts[::-1]
+    falls = re.search(r"decay|\*|-", text(second)) and not re.search(r"\+", text(second))
+    lowest_one = lowest.search(text(first)) and not lowest.search(text(second).replace(text(first), ""))
+    grows = is_binary(second, ast.Div) and number(first) == 1
+    target = next((one for one, value, _ in named_values(program) if value is call), "")
+    weight = re.search(r"beta|weight|anneal|alpha|kl|coef|lam|warm|ramp|frac|ratio|p$", target)
+    return (name.startswith("min") and falls and lowest_one) or (name.startswith("max") and grows and weight)
 
 
-@suspects("state moved on too early")
-def _moved(program: Program) -> Iterator[Spot]:
+@suspects_each("state moved on too early", ast.Assign)
+def _moved(program: Program, node: ast.Assign) -> Iterator[Spot]:
     """Find `state = next_state` before the transition with both is stored."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name) or len(node.targets) != 1:
-            continue
-        old, new = text(node.targets[0]), node.value.id
-        if not _STATELIKE.search(old) or not _NEXT.search(new):
-            continue
-        body = _block(program, node)
-        for later in body[body.index(node) + 1 :] if node in body else ():
-            for call in ast.walk(later):
-                stores = isinstance(call, ast.Call) and called(program, call) in _STORES
-                if stores and {old, new} <= {text(one) for one in ast.walk(call) if isinstance(one, ast.Name)}:
-                    yield spot(node, text=shown(node))
-                    break
+    if not isinstance(node.value, ast.Name) or len(node.targets) != 1:
+        return
+    old, new = text(node.targets[0]), node.value.id
+    if not _STATELIKE.search(old) or not _NEXT.search(new):
+        return
+    body = _block(program, node)
+    for later in body[body.index(node) + 1 :] if node in body else ():
+        for call in ast.walk(later):
+            stores = isinstance(call, ast.Call) and called(program, call) in _STORES
+            if stores and {old, new} <= {text(one) for one in nodes_in(call, ast.Name)}:
+                yield look_at(node)
+                break
 
 
 def _block(program: Program, node: ast.stmt) -> list[ast.stmt]:
@@ -328,63 +297,47 @@ def _steps_of(program: Program) -> Iterator[tuple[ast.Assign, list[ast.expr]]]:
             yield statement, target.elts
 
 
-@suspects("reward stored before its step")
-def _stored_early(program: Program) -> Iterator[Spot]:
+@suspects_rows("reward stored before its step", _steps_of)
+def _stored_early(program: Program, statement: ast.Assign, names: list[ast.expr]) -> Iterator[Spot]:
     """Find `buffer.store(state, action, reward)` above the `env.step(action)` that gives the reward."""
-    for statement, names in _steps_of(program):
-        body, reward, action = _block(program, statement), text(names[1]), statement.value
-        given = text(action.args[0]) if isinstance(action, ast.Call) and action.args else ""
-        for earlier in body[: body.index(statement)] if statement in body and given else ():
-            for call in ast.walk(earlier):
-                if not isinstance(call, ast.Call) or called(program, call) not in _STORES:
-                    continue
-                if {reward, given} <= {text(one) for one in ast.walk(call)}:
-                    yield spot(call, statement, text=shown(call), other=shown(statement))
+    body, reward, action = _block(program, statement), text(names[1]), statement.value
+    given = text(action.args[0]) if isinstance(action, ast.Call) and action.args else ""
+    for earlier in body[: body.index(statement)] if statement in body and given else ():
+        for call in nodes_in(earlier, ast.Call):
+            if called(program, call) in _STORES and {reward, given} <= {text(one) for one in ast.walk(call)}:
+                yield look_at(call, statement, other=shown(statement))
 
 
-@suspects("state never moves on")
-def _stays(program: Program) -> Iterator[Spot]:
-    for statement, names in _steps_of(program):
-        new, loop = text(names[0]), program.loops(statement)[0]
-        if not _NEXT.search(new) or not isinstance(names[0], ast.Name):
-            continue
-        moves = [
-            one
-            for one in ast.walk(loop)
-            if isinstance(one, ast.Assign | ast.AnnAssign)
-            and one is not statement
-            and one.value is not None
-            and new in words_in(one.value)
-            and any(_STATELIKE.search(name) and name != new for name in _assigned(one))
-        ]
-        if not moves and not re.search(rf"self\.\w+ = {re.escape(new)}\b", text(loop)):
-            yield spot(statement, text=shown(statement))
+@suspects_rows("state never moves on", _steps_of)
+def _stays(program: Program, statement: ast.Assign, names: list[ast.expr]) -> object:
+    new, loop = text(names[0]), program.loops(statement)[0]
+    if not _NEXT.search(new) or not isinstance(names[0], ast.Name):
+        return False
+    sets = [one for one in ast.walk(loop) if isinstance(one, ast.Assign | ast.AnnAssign) and one is not statement]
+    sets = [one for one in sets if one.value is not None and new in words_in(one.value)]
+    moves = any(_STATELIKE.search(name) and name != new for one in sets for name in _assigned(one))
+    return not moves and not re.search(rf"self\.\w+ = {re.escape(new)}\b", text(loop)) and look_at(statement)
 
 
 def _assigned(node: ast.Assign | ast.AnnAssign) -> list[str]:
     return [name for one in (node.targets if isinstance(node, ast.Assign) else [node.target]) for name in words_in(one)]
 
 
-@suspects("environment never begun anew")
-def _reset(program: Program) -> Iterator[Spot]:
+@suspects_rows("environment never begun anew", _steps_of)
+def _reset(program: Program, statement: ast.Assign, names: list[ast.expr]) -> Iterator[Spot]:
     """Find episodes in a loop without a reset in it, and loops of steps that pass over the end of an episode."""
-    for statement, names in _steps_of(program):
-        loops, function = program.loops(statement), text(statement.value)
-        receiver = function.partition(".step(")[0]
-        if re.search(r"envs|vec", receiver):
-            continue
-        outer = loops[-1]
-        inside = re.search(r"reset\w*\(|rollout|run_episode", text(outer))
-        ends = next((text(one) for one in names if re.search(r"done|term|^d$|over", text(one))), "")
-        if len(loops) > 1 and not inside and "reset(" in around(program, statement):
-            yield spot(
-                outer,
-                statement,
-                text=f"for {shown(outer.target)} in {shown(outer.iter)}" if isinstance(outer, ast.For) else "while",
-                what="starts no new episode",
-            )
-        elif ends and isinstance(loops[0], ast.For) and not _is_tested(loops, ends) and not inside:
-            yield spot(statement, text=shown(statement), what="goes on after the end of an episode")
+    loops, function = program.loops(statement), text(statement.value)
+    receiver = function.partition(".step(")[0]
+    if re.search(r"envs|vec", receiver):
+        return
+    outer = loops[-1]
+    inside = re.search(r"reset\w*\(|rollout|run_episode", text(outer))
+    ends = next((text(one) for one in names if re.search(r"done|term|^d$|over", text(one))), "")
+    if len(loops) > 1 and not inside and "reset(" in around(program, statement):
+        loop = f"for {shown(outer.target)} in {shown(outer.iter)}" if isinstance(outer, ast.For) else "while"
+        yield spot(outer, statement, text=loop, what="starts no new episode")
+    elif ends and isinstance(loops[0], ast.For) and not _is_tested(loops, ends) and not inside:
+        yield look_at(statement, what="goes on after the end of an episode")
 
 
 def _is_tested(loops: list[ast.For | ast.AsyncFor | ast.While], name: str) -> bool:
@@ -392,20 +345,16 @@ def _is_tested(loops: list[ast.For | ast.AsyncFor | ast.While], name: str) -> bo
     return any(name in words_in(test) or _DONE.search(text(test)) for test in tests)
 
 
-@suspects("copy that is none")
-def _alias(program: Program) -> Iterator[Spot]:
+@suspects_rows("copy that is none", named_values)
+def _alias(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> Iterator[Spot]:
     """Find `target_net = policy_net`: both names are one network."""
-    for name, value, statement in named_values(program):
-        plain = isinstance(value, ast.Name | ast.Attribute) and not isinstance(statement, ast.Return)
-        if plain and re.search(
-            r"^(target|tgt|teacher|ema|shadow|frozen|ref|old|prev|global|best)_?(net|model|policy|q|actor|critic|\w*net)\w*$|_target$",
-            name,
-        ):
-            made = held(program, value)
-            attributes = program.attribute(program.owner(value), value.attr) if isinstance(value, ast.Attribute) else []
-            makers = [made, *(one.value for one in attributes if one.value is not None)]
-            if any(layer(program, one) is not None for one in makers if isinstance(one, ast.Call)):
-                yield spot(statement, text=shown(statement))
-
-
-SUSPECTS = suspects_of(globals())
+    plain = isinstance(value, ast.Name | ast.Attribute) and not isinstance(statement, ast.Return)
+    if plain and re.search(
+        r"^(target|tgt|teacher|ema|shadow|frozen|ref|old|prev|global|best)_?(net|model|policy|q|actor|critic|\w*net)\w*$|_target$",
+        name,
+    ):
+        made = held(program, value)
+        attributes = program.attribute(program.owner(value), value.attr) if isinstance(value, ast.Attribute) else []
+        makers = [made, *(one.value for one in attributes if one.value is not None)]
+        if any(layer(program, one) is not None for one in makers if isinstance(one, ast.Call)):
+            yield look_at(statement)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from glassgrad.doctor.reading.suspects.form import Suspect
+from glassgrad.doctor.reading.suspects.form import suspects_of
 from glassgrad.doctor.reading.suspects.sequences import (
     attention,
     blocks,
@@ -17,13 +17,4 @@ from glassgrad.doctor.reading.suspects.sequences import (
     windows,
 )
 
-SUSPECTS: tuple[Suspect, ...] = (
-    *recurrent.SUSPECTS,
-    *cells.SUSPECTS,
-    *attention.SUSPECTS,
-    *blocks.SUSPECTS,
-    *tokens.SUSPECTS,
-    *targets.SUSPECTS,
-    *windows.SUSPECTS,
-    *ctc.SUSPECTS,
-)
+SUSPECTS = suspects_of(recurrent, cells, attention, blocks, tokens, targets, windows, ctc)

@@ -11,84 +11,78 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes
 from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
-from glassgrad.doctor.reading.values import losses
+from glassgrad.doctor.reading.suspects.spelling import callee, receiver, text
+from glassgrad.doctor.reading.values import Loss, losses
 
 
-@suspects("blank that is a letter as well")
-def _blank(program: Program) -> Iterator[Spot]:
+@suspects_each("blank that is a letter as well", ast.Call)
+def _blank(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find CTC with the blank 0 while letters are numbered from 0."""
-    for call in program.calls:
-        name = last(program.names.full(call.func))
-        if name not in {"CTCLoss", "ctc_loss"}:
-            continue
-        given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
-        if given is not None and setting(program, given) != 0:
-            continue
-        blank = says(
-            program, r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'|[^=]= '[-_~#@][a-zA-Z0-9 ]"
-        )
-        letters = sorted(_numbered(program), key=lambda node: node.lineno) if not blank else []
-        for one in letters:
-            yield spot(one, call, text=shown(one), loss=f"{shown(call)} in line {call.lineno}")
+    name = last(program.names.full(call.func))
+    if name not in {"CTCLoss", "ctc_loss"}:
+        return
+    given = argument(call, "blank", 0 if name == "CTCLoss" else 4)
+    if given is not None and setting(program, given) != 0:
+        return
+    blanks = r"(?i)'(<blank>|-|_|<b>|blank)'|\+ 1\b.*for|index\(.*\) \+ 1|\['-'|[^=]= '[-_~#@][a-zA-Z0-9 ]"
+    blank = says(program, blanks)
+    letters = sorted(_numbered(program), key=lambda node: node.lineno) if not blank else []
+    yield from (look_at(one, call, loss=f"{shown(call)} in line {call.lineno}") for one in letters)
 
 
 def _numbered(program: Program) -> Iterator[ast.expr]:
     """Yield the expressions that number letters from 0: by enumerate, by a range, by their places or their codes."""
     letters = re.compile(r"(?i)char|letter|alphabet|vocab|symbol|token")
     for call in program.calls:
-        name, given = getattr(call.func, "attr", getattr(call.func, "id", "")), call.args
+        name, given = callee(call), call.args
         alone = len(given) == 1 and not call.keywords
-        if name == "enumerate" and alone and letters.search(ast.unparse(given[0])):
+        if name == "enumerate" and alone and letters.search(text(given[0])):
             yield call
-        elif name == "zip" and len(given) == 2 and letters.search(ast.unparse(given[0])):
+        elif name == "zip" and len(given) == 2 and letters.search(text(given[0])):
             counts = given[1]
-            if isinstance(counts, ast.Call) and ast.unparse(counts.func) == "range" and len(counts.args) == 1:
+            if isinstance(counts, ast.Call) and text(counts.func) == "range" and len(counts.args) == 1:
                 yield call
         elif name in {"index", "find"} and alone and isinstance(given[0], ast.Name) and not _is_raised(program, call):
             yield call
-    for node in program.nodes:
-        coded = isinstance(node, ast.BinOp) and ast.unparse(node.right) in {"ord('a')", "ord('A')", "ord('0')"}
-        if coded and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and not _is_raised(program, node):
+    for node in nodes(program, ast.BinOp):
+        coded = text(node.right) in {"ord('a')", "ord('A')", "ord('0')"}
+        if coded and is_binary(node, ast.Sub) and not _is_raised(program, node):
             yield node
 
 
 def _is_raised(program: Program, node: ast.expr) -> bool:
     """Tell whether something is added to a number."""
     outer = program.parents.get(node)
-    return isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add)
+    return is_binary(outer, ast.Add)
 
 
-@suspects("CTC of probabilities")
-def _ctc_probabilities(program: Program) -> Iterator[Spot]:
+@suspects_each("CTC of probabilities", losses)
+def _ctc_probabilities(program: Program, one: Loss) -> object:
     """Find a CTC loss of a softmax."""
-    for one in losses(program):
-        ends = [found.node for found in flow(program).ends(one.input)] if one.kind == "ctc_loss" else []
-        base = one.input
-        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute) and not program.names.full(base.func):
-            base = base.func.value
-        bound = program.bound(base) if isinstance(base, ast.Name) and one.kind == "ctc_loss" else None
-        ends += [bound.value] if bound is not None and bound.value is not None else []
-        text = " ; ".join(ast.unparse(end) for end in (one.input, *ends)) if one.kind == "ctc_loss" else ""
-        if re.search(r"(^|\.|; )softmax\(|sigmoid\(", text):
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+    ends = [found.node for found in flow(program).ends(one.input)] if one.kind == "ctc_loss" else []
+    base = receiver(one.input, program)
+    bound = program.bound(base) if isinstance(base, ast.Name) and one.kind == "ctc_loss" else None
+    ends += [bound.value] if bound is not None and bound.value is not None else []
+    said = " ; ".join(text(end) for end in (one.input, *ends)) if one.kind == "ctc_loss" else ""
+    return re.search(r"(^|\.|; )softmax\(|sigmoid\(", said) and look_at(one.call, program.statement(one.call))
 
 
-@suspects("CTC lengths of padded labels")
-def _ctc_targets(program: Program) -> Iterator[Spot]:
+@suspects_each("CTC lengths of padded labels", losses)
+def _ctc_targets(program: Program, one: Loss) -> Iterator[Spot]:
     """Find target lengths that are all the width of the padded labels."""
-    for one in losses(program):
-        given = argument(one.call, "target_lengths", 3) if one.kind == "ctc_loss" else None
-        if given is None:
-            continue
-        text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
-        if re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", text) and says(
-            program, r"(?i)pad|len\b|lens|lengths"
-        ):
-            bound = program.bound(given) if isinstance(given, ast.Name) else None
-            node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
-            yield spot(node, one.call, text=shown(node))
+    given = argument(one.call, "target_lengths", 3) if one.kind == "ctc_loss" else None
+    if given is None:
+        return
+    said = " ; ".join([text(given), *(text(end.node) for end in flow(program).ends(given))])
+    if not re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", said):
+        return
+    if says(program, r"(?i)pad|len\b|lens|lengths"):
+        bound = program.bound(given) if isinstance(given, ast.Name) else None
+        node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
+        yield look_at(node, one.call)
 
 
 @suspects("CTC with the batch first")
@@ -99,7 +93,7 @@ def _ctc_axes(program: Program) -> Iterator[Spot]:
     axes = {one.batch_first for one in runs(program)}
     for one in losses(program):
         if one.kind == "ctc_loss" and axes != {False}:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+            yield look_at(one.call, program.statement(one.call))
 
 
 @suspects("CTC lengths of the input")
@@ -111,9 +105,6 @@ def _ctc_lengths(program: Program) -> Iterator[Spot]:
         given = argument(one.call, "input_lengths", 2) if one.kind == "ctc_loss" else None
         if given is None:
             continue
-        text = " ; ".join([ast.unparse(given), *(ast.unparse(end.node) for end in flow(program).ends(given))])
-        if not re.search(r"//|logit|log_p|logp|out|pred|/ 2|>> |emission|scores", text):
+        said = " ; ".join([text(given), *(text(end.node) for end in flow(program).ends(given))])
+        if not re.search(r"//|logit|log_p|logp|out|pred|/ 2|>> |emission|scores", said):
             yield spot(one.call, given, program.statement(one.call), text=shown(given))
-
-
-SUSPECTS = suspects_of(globals())

@@ -6,13 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
-from glassgrad.doctor.reading.suspects.spelling import called, source
+from glassgrad.doctor.reading.suspects.spelling import called, source, text
 from glassgrad.doctor.reading.values import RECURRENT, layer, op
 
+N = TypeVar("N", bound=ast.AST)
 CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
 TRANSFORMERS = named(
     "Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer TransformerDecoderLayer"
@@ -89,36 +91,36 @@ def _results(program: Program, call: ast.Call, name: str) -> tuple[set[str], fro
     if target is None or not isinstance(statement, ast.Assign):
         return set(), frozenset()
     if isinstance(outer, ast.Subscript) and outer is statement.value and constant(outer.slice) == 0:
-        return {ast.unparse(target)}, frozenset()
+        return {text(target)}, frozenset()
     if isinstance(outer, ast.Subscript) and constant(outer.slice) == 1:
-        text = ast.unparse(target)
+        said = text(target)
         inner = program.parents.get(outer)
         whole = isinstance(inner, ast.Subscript) and inner is statement.value and constant(inner.slice) == 0
         if outer is statement.value or whole:
-            return set(), frozenset({text if whole or name != "LSTM" else f"{text}[0]"})
+            return set(), frozenset({said if whole or name != "LSTM" else f"{said}[0]"})
     if outer is not statement or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return set(), frozenset()
     first, second = target.elts
     if isinstance(second, ast.Tuple):
-        return {ast.unparse(first)}, frozenset({ast.unparse(second.elts[0])})
-    text = ast.unparse(second)
-    return {ast.unparse(first)}, frozenset({f"{text}[0]" if name == "LSTM" else text})
+        return {text(first)}, frozenset({text(second.elts[0])})
+    said = text(second)
+    return {text(first)}, frozenset({f"{said}[0]" if name == "LSTM" else said})
 
 
 def _passed(program: Program, call: ast.Call, names: set[str]) -> set[str]:
     """Return the variables that get the outputs through layers and calls that keep their axes."""
     found = set(names)
     for node in inside(program, program.function(call) or program.tree, ast.Assign):
-        if isinstance(node, ast.Assign) and node.lineno > call.lineno and stems_from(program, node.value, found):
+        if node.lineno > call.lineno and stems_from(program, node.value, found):
             target = node.targets[0]
-            found.add(ast.unparse(target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target))
+            found.add(text(target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target))
     return found
 
 
 def stems_from(program: Program, node: ast.expr, names: set[str] | frozenset[str]) -> bool:
     """Tell whether an expression is one of some variables, behind calls that keep its axes."""
     for _ in range(6):
-        if ast.unparse(node) in names:
+        if text(node) in names:
             return True
         if isinstance(node, ast.Subscript) and constant(node.slice) == 0 and isinstance(node.value, ast.Call):
             node = node.value
@@ -143,7 +145,7 @@ def kept(program: Program, call: ast.Call) -> ast.expr | None:
     return call.args[0] if text.endswith("pad_packed_sequence") and call.args else None
 
 
-def inside(program: Program, around: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+def inside(program: Program, around: ast.AST, *kinds: type[N]) -> Iterator[N]:
     """Yield the nodes of some kinds in a function or a module, in their order, without those of inner functions."""
     for node in ast.walk(around):
         if isinstance(node, kinds) and (program.function(node) or program.tree) is around:
@@ -179,7 +181,7 @@ def picks_of(
 ) -> Iterator[tuple[ast.Subscript, int, int]]:
     """Yield the subscripts that take one place of some variables behind a call, each with its axis and index."""
     for node in inside(program, around, ast.Subscript):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno:
+        if isinstance(node.ctx, ast.Load) and node.lineno >= call.lineno:
             found = pick(node)
             if found is not None and stems_from(program, node.value, names):
                 yield node, *found
@@ -187,7 +189,7 @@ def picks_of(
 
 def turns(node: ast.AST) -> bool:
     """Tell whether a part of a script exchanges axes."""
-    return bool(_TURNED.search(ast.unparse(node)))
+    return bool(_TURNED.search(text(node)))
 
 
 def says(program: Program, pattern: str) -> bool:
@@ -202,21 +204,11 @@ def extra(program: Program, call: ast.Call, name: str, place: int) -> ast.expr |
 
 def names_in(*nodes: ast.AST) -> frozenset[str]:
     """Return the variables and attributes `self.x` that some nodes use, as text."""
-    found: set[str] = set()
-    for node in nodes:
-        for one in ast.walk(node):
-            if isinstance(one, ast.Name):
-                found.add(one.id)
-            elif isinstance(one, ast.Attribute):
-                found.add(ast.unparse(one))
-    return frozenset(found)
+    parts = [one for node in nodes for one in ast.walk(node)]
+    return frozenset(text(one) for one in parts if isinstance(one, ast.Name | ast.Attribute))
 
 
 def stored_in(*nodes: ast.AST) -> frozenset[str]:
     """Return the variables and attributes that statements in some nodes assign."""
-    found: set[str] = set()
-    for node in nodes:
-        for one in ast.walk(node):
-            if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, ast.Store):
-                found.add(ast.unparse(one))
-    return frozenset(found)
+    parts = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)]
+    return frozenset(text(one) for one in parts if isinstance(one.ctx, ast.Store))

@@ -7,9 +7,20 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Loop, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import (
+    FUNCTIONS,
+    LOOPS,
+    Function,
+    Loop,
+    Program,
+    argument,
+    constant,
+    is_given,
+    number,
+)
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.nodes import functions, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import (
     CELLS,
     Run,
@@ -25,7 +36,7 @@ from glassgrad.doctor.reading.suspects.sequences.parts import (
     stored_in,
     turns,
 )
-from glassgrad.doctor.reading.suspects.spelling import called
+from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, op
 
 _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"
@@ -36,132 +47,105 @@ _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"
 
 def _hidden_uses(one: Run) -> Iterator[ast.expr]:
     for node in ast.walk(one.around):
-        if (
-            isinstance(node, ast.Name | ast.Subscript)
-            and isinstance(node.ctx, ast.Load)
-            and ast.unparse(node) in one.hidden
-            and node.lineno >= one.call.lineno
-        ):
+        if not isinstance(node, ast.Name | ast.Subscript) or not isinstance(node.ctx, ast.Load):
+            continue
+        if text(node) in one.hidden and node.lineno >= one.call.lineno:
             yield node
 
 
-@suspects("final states joined by a view")
-def _joined(program: Program) -> Iterator[Spot]:
+@suspects_each("final states joined by a view", runs)
+def _joined(program: Program, one: Run) -> Iterator[Spot]:
     """Find `h.view(-1, 2 * n)` of the final states of several layers or directions."""
-    for one in runs(program):
-        for node in _hidden_uses(one) if one.both or one.stacked else ():
-            outer = program.parents.get(node)
-            call = program.parents.get(outer) if isinstance(outer, ast.Attribute) else outer
-            if not isinstance(call, ast.Call) or called(program, call) not in {"view", "reshape", "flatten"}:
-                continue
-            sizes = call.args if isinstance(outer, ast.Attribute) else call.args[1:]
-            if len(sizes) <= 2:
-                yield spot(call, one.made, text=shown(call))
+    for node in _hidden_uses(one) if one.both or one.stacked else ():
+        outer = program.parents.get(node)
+        call = program.parents.get(outer) if isinstance(outer, ast.Attribute) else outer
+        if not isinstance(call, ast.Call) or called(program, call) not in {"view", "reshape", "flatten"}:
+            continue
+        sizes = call.args if isinstance(outer, ast.Attribute) else call.args[1:]
+        if len(sizes) <= 2:
+            yield look_at(call, one.made)
 
 
-@suspects("one of several final states")
-def _one_state(program: Program) -> Iterator[Spot]:
+@suspects_each("one of several final states", runs)
+def _one_state(program: Program, one: Run) -> Iterator[Spot]:
     """Find `h[0]` or `h[-1]` as the only use of the final states of several layers or directions."""
-    for one in runs(program):
-        found = [outer for node in _hidden_uses(one) if isinstance(outer := program.parents.get(node), ast.Subscript)]
-        kinds = {pick(node) for node in found}
-        uses = len(list(_hidden_uses(one)))
-        for node in found:
-            axis, index = pick(node) or (1, 0)
-            if (
-                axis == 0
-                and len(kinds) == 1 == len(found) == uses
-                and ((one.both and index in {0, -1}) or (one.stacked and index == 0))
-            ):
-                yield spot(node, one.made, text=shown(node), layer=shown(one.made))
+    found = [outer for node in _hidden_uses(one) if isinstance(outer := program.parents.get(node), ast.Subscript)]
+    kinds = {pick(node) for node in found}
+    uses = len(list(_hidden_uses(one)))
+    for node in found:
+        axis, index = pick(node) or (1, 0)
+        if axis != 0 or not len(kinds) == 1 == len(found) == uses:
+            continue
+        if (one.both and index in {0, -1}) or (one.stacked and index == 0):
+            yield look_at(node, one.made, layer=shown(one.made))
 
 
-@suspects("last step of both directions")
-def _last_of_both(program: Program) -> Iterator[Spot]:
+@suspects_each("last step of both directions", runs)
+def _last_of_both(program: Program, one: Run) -> Iterator[Spot]:
     """Find `outputs[:, -1]` of a layer that reads in both directions."""
-    for one in runs(program):
-        for node, _, index in picks(program, one):
-            if one.both and index == -1:
-                yield spot(node, one.made, text=shown(node))
+    yield from (look_at(node, one.made) for node, _, index in picks(program, one) if one.both and index == -1)
 
 
 # --- axes ---
 
 
-@suspects("recurrent layer along the batch")
-def _along_batch(program: Program) -> Iterator[Spot]:
+@suspects_each("recurrent layer along the batch", runs)
+def _along_batch(program: Program, one: Run) -> object:
     """Find a layer that takes the sequence first, in a script that never exchanges axes or reads axis 1."""
-    for one in runs(program):
-        if one.batch_first is not False or says(program, r"pad_sequence\(|pack_padded|\.unsqueeze\(1\)"):
-            continue
-        owner = program.owner(one.call)
-        plain = not turns(owner.node if owner is not None else one.around) and not _is_step(program, one.call)
-        text = ast.unparse(one.around)
-        reads = re.search(r"\[:, -1|\.(size|shape)[\[(]0[\])], |mean\((dim=)?1|sum\((dim=)?1|\.view\(len\(", text)
-        batch = re.search(r"\bbatch|\bb\b|\.size\(0\)|\.shape\[0\]|\[:, -1|dim=1|\(1\)", text)
-        if plain and (reads or batch or not re.search(r"\[-1\]|\bh\w*\b", text)):
-            yield spot(one.made, one.call, text=shown(one.made))
+    if one.batch_first is not False or says(program, r"pad_sequence\(|pack_padded|\.unsqueeze\(1\)"):
+        return False
+    owner = program.owner(one.call)
+    stepwise = program.loops(one.call) or "unsqueeze(0)" in text(program.function(one.call) or one.call)
+    plain = not turns(owner.node if owner is not None else one.around) and not stepwise
+    said = text(one.around)
+    reads = re.search(r"\[:, -1|\.(size|shape)[\[(]0[\])], |mean\((dim=)?1|sum\((dim=)?1|\.view\(len\(", said)
+    batch = re.search(r"\bbatch|\bb\b|\.size\(0\)|\.shape\[0\]|\[:, -1|dim=1|\(1\)", said)
+    return plain and (reads or batch or not re.search(r"\[-1\]|\bh\w*\b", said)) and look_at(one.made, one.call)
 
 
-def _is_step(program: Program, call: ast.Call) -> bool:
-    """Tell whether a recurrent layer is called step by step: in a loop, or on one step."""
-    return bool(program.loops(call)) or "unsqueeze(0)" in ast.unparse(program.function(call) or call)
-
-
-@suspects("batch-first outputs read by example")
-def _by_example(program: Program) -> Iterator[Spot]:
+@suspects_each("batch-first outputs read by example", runs)
+def _by_example(program: Program, one: Run) -> Iterator[Spot]:
     """Find `outputs[-1]` of a layer with the batch first."""
-    for one in runs(program):
-        for node, axis, index in picks(program, one):
-            if one.batch_first and axis == 0 and index in {-1, 0} and not _single(program, one):
-                yield spot(node, one.made, text=shown(node))
-        for pooled in inside(program, one.around, ast.Call) if one.batch_first and not _single(program, one) else ():
-            name, operand = op(program, pooled) if isinstance(pooled, ast.Call) else ("", None)
-            if (
-                name in {"mean", "sum", "amax", "max"}
-                and operand is not None
-                and isinstance(pooled, ast.Call)
-                and ast.unparse(operand) in one.outputs
-                and number(extra(program, pooled, "dim", 0)) == 0
-            ):
-                yield spot(pooled, one.made, text=shown(pooled))
+    for node, axis, index in picks(program, one):
+        if one.batch_first and axis == 0 and index in {-1, 0} and not _single(program, one):
+            yield look_at(node, one.made)
+    for pooled in inside(program, one.around, ast.Call) if one.batch_first and not _single(program, one) else ():
+        name, operand = op(program, pooled)
+        if name not in {"mean", "sum", "amax", "max"} or operand is None:
+            continue
+        if text(operand) in one.outputs and number(extra(program, pooled, "dim", 0)) == 0:
+            yield look_at(pooled, one.made)
 
 
 def _single(program: Program, one: Run) -> bool:
     """Tell whether the batch of a call is one example: `x.unsqueeze(0)` or `x[None]`."""
-    text = ast.unparse(one.around)
-    return bool(re.search(r"unsqueeze\(0\)|\[None|view\(1, |reshape\(1, |transpose\(0, 1\)|permute\(1, 0", text))
+    said = text(one.around)
+    return bool(re.search(r"unsqueeze\(0\)|\[None|view\(1, |reshape\(1, |transpose\(0, 1\)|permute\(1, 0", said))
 
 
-@suspects("turned before a batch-first layer")
-def _turned(program: Program) -> Iterator[Spot]:
+@suspects_each("turned before a batch-first layer", runs)
+def _turned(program: Program, one: Run) -> Iterator[Spot]:
     """Find `x.transpose(0, 1)` or `x.permute(1, 0, 2)` in front of a layer with the batch first."""
-    for one in runs(program):
-        given = one.call.args[0]
-        bound = program.bound(given) if isinstance(given, ast.Name) else None
-        value = bound.value if bound is not None and bound.item is None else given
-        text = ast.unparse(value) if value is not None else ""
-        if one.batch_first and re.search(r"\.(permute\(1, 0, 2\)|(transpose|swapaxes)\((0, 1|1, 0)\))$", text):
-            node = value if value is not None else given
-            yield spot(node, one.made, text=shown(node))
+    given = one.call.args[0]
+    bound = program.bound(given) if isinstance(given, ast.Name) else None
+    value = bound.value if bound is not None and bound.item is None else given
+    said = text(value)
+    if one.batch_first and re.search(r"\.(permute\(1, 0, 2\)|(transpose|swapaxes)\((0, 1|1, 0)\))$", said):
+        node = value if value is not None else given
+        yield look_at(node, one.made)
 
 
-@suspects("stacked along the first axis")
-def _stacked(program: Program) -> Iterator[Spot]:
+@suspects_each("stacked along the first axis", ast.Call)
+def _stacked(program: Program, call: ast.Call) -> object:
     """Find `torch.stack(outputs)` of steps `x[:, t]`, which puts the steps before the batch."""
-    for call in program.calls:
-        function = program.function(call)
-        if function is None or last(program.names.full(call.func)) != "stack" or len(call.args) != 1 or call.keywords:
-            continue
-        name, text = ast.unparse(call.args[0]), ast.unparse(function)
-        fills = [
-            loop
-            for loop in inside(program, function, *LOOPS)
-            if f"{name}.append(" in (body := ast.unparse(loop)) and re.search(r"\[:, [a-z]\w*[\],]", body)
-        ]
-        turned = re.search(r"transpose\((0, 1|1, 0)|permute\(1, 0|swapaxes\(0, 1", text)
-        if fills and not turned:
-            yield spot(call, text=shown(call))
+    function = program.function(call)
+    if function is None or last(program.names.full(call.func)) != "stack" or len(call.args) != 1 or call.keywords:
+        return False
+    name, said = text(call.args[0]), text(function)
+    fills = [loop for loop in inside(program, function, *LOOPS) if f"{name}.append(" in (body := text(loop))]
+    fills = [loop for loop in fills if re.search(r"\[:, [a-z]\w*[\]]", body)]
+    turned = re.search(r"transpose\((0, 1|1, 0)|permute\(1, 0|swapaxes\(0, 1", said)
+    return fills and not turned
 
 
 # --- steps and padding ---
@@ -175,11 +159,11 @@ def _last_is_padding(program: Program) -> Iterator[Spot]:
     for one in runs(program):
         for node, axis, index in picks(program, one):
             if index == -1 and axis == (1 if one.batch_first else 0):
-                yield spot(node, text=shown(node))
+                yield look_at(node)
         for state in _hidden_uses(one) if not says(program, r"lengths?\b.*gather|gather\(.*len") else ():
             outer = program.parents.get(state)
             if isinstance(outer, ast.Subscript) and constant(outer.slice) == -1 and says(program, r"pad_sequence\("):
-                yield spot(outer, text=shown(outer))
+                yield look_at(outer)
 
 
 @suspects("packing with the time first")
@@ -188,11 +172,11 @@ def _packing(program: Program) -> Iterator[Spot]:
     axes = {one.batch_first for one in runs(program)}
     for name in ("pack_padded_sequence", "pad_packed_sequence"):
         for call in [*program.calls_of(name), *program.calls_of(f".{name}")]:
-            around = ast.unparse(program.function(call) or program.tree)
+            around = text(program.function(call) or program.tree)
             first = flag(program, call, "batch_first", 2 if name.startswith("pack") else 1)
             turned = re.search(r"transpose\((0, 1|1, 0)|permute\(1, 0", around)
             if first is False and axes == {True} and not turned:
-                yield spot(call, text=shown(call))
+                yield look_at(call)
 
 
 @suspects("padded with the time first")
@@ -203,61 +187,57 @@ def _padding(program: Program) -> Iterator[Spot]:
         outer = program.parents.get(call)
         turned = isinstance(outer, ast.Attribute) and outer.attr in {"transpose", "t", "T", "permute"}
         if known == {True} and flag(program, call, "batch_first", 1) is False and not turned:
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
-@suspects("sorted by length without the rest")
-def _sorted(program: Program) -> Iterator[Spot]:
+@suspects_each("sorted by length without the rest", ast.Call)
+def _sorted(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find sequences sorted by their lengths, where the order is used once and never undone."""
-    for call in program.calls:
-        function = program.function(call)
-        sorts = called(program, call) in {"sort", "argsort"} and "len" in ast.unparse(call)
-        if function is None or not sorts or "descending=True" not in ast.unparse(call):
-            continue
-        statement = program.statement(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-        order = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
-        if not isinstance(order, ast.Name):
-            continue
-        uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == order.id]
-        reads = [one for one in uses if isinstance(one.ctx, ast.Load)]
-        indexed = [one for one in reads if isinstance(program.parents.get(one), ast.Subscript)]
-        wide = called(program, call) == "argsort"
-        late = [one for one in runs(program) if one.around is function]
-        for one in indexed if late and len(indexed) == len(reads) else ():
-            if one.lineno > late[0].call.lineno:
-                yield spot(one, call, text=shown(program.statement(one)), order=order.id)
-        if reads and len(indexed) == len(reads) <= (2 if wide else 1):
-            yield spot(call, *reads, text=shown(call), order=order.id)
+    function = program.function(call)
+    sorts = called(program, call) in {"sort", "argsort"} and "len" in text(call)
+    if function is None or not sorts or "descending=True" not in text(call):
+        return
+    statement = program.statement(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    order = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+    if not isinstance(order, ast.Name):
+        return
+    uses = [one for one in nodes_in(function, ast.Name) if one.id == order.id]
+    reads = [one for one in uses if isinstance(one.ctx, ast.Load)]
+    indexed = [one for one in reads if isinstance(program.parents.get(one), ast.Subscript)]
+    wide = called(program, call) == "argsort"
+    late = [one for one in runs(program) if one.around is function]
+    for one in indexed if late and len(indexed) == len(reads) else ():
+        if one.lineno > late[0].call.lineno:
+            yield spot(one, call, text=shown(program.statement(one)), order=order.id)
+    if reads and len(indexed) == len(reads) <= (2 if wide else 1):
+        yield look_at(call, *reads, order=order.id)
 
 
-@suspects("lengths of padded rows")
-def _lengths(program: Program) -> Iterator[Spot]:
+@suspects_each("lengths of padded rows", ast.ListComp)
+def _lengths(program: Program, node: ast.ListComp) -> object:
     """Find `[len(row) for row in padded]`, where all rows have the same length."""
-    for node in program.nodes:
-        if not isinstance(node, ast.ListComp) or not isinstance(node.elt, ast.Call):
-            continue
-        source = node.generators[0].iter
-        bound = program.bound(source) if isinstance(source, ast.Name) else None
-        padded = bound is not None and bound.value is not None and "pad_sequence(" in ast.unparse(bound.value)
-        named = isinstance(source, ast.Name) and source.id.startswith("padded")
-        if ast.unparse(node.elt.func) == "len" and (padded or named):
-            yield spot(node, text=shown(node))
+    if not isinstance(node.elt, ast.Call):
+        return False
+    source = node.generators[0].iter
+    bound = program.bound(source) if isinstance(source, ast.Name) else None
+    padded = bound is not None and bound.value is not None and "pad_sequence(" in text(bound.value)
+    named = isinstance(source, ast.Name) and source.id.startswith("padded")
+    return text(node.elt.func) == "len" and (padded or named)
 
 
-@suspects("sequence of a single step")
-def _single_step(program: Program) -> Iterator[Spot]:
+@suspects_each("sequence of a single step", runs)
+def _single_step(program: Program, one: Run) -> object:
     """Find `x.unsqueeze(1)` in front of a layer with the batch first, which gets one step of many features."""
-    for one in runs(program):
-        if len(one.call.args) > 1 or one.call.keywords or program.loops(one.call) or one.batch_first is None:
-            continue
-        given = one.call.args[0]
-        bound = program.bound(given) if isinstance(given, ast.Name) else None
-        node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
-        batch = r"(\w+\.size\(0\)|\w+\.shape\[0\]|len\(\w+\)|-1|batch\w*|b|n)"
-        first = rf"unsqueeze\((dim=)?1\)$|(view|reshape)\({batch}, 1, |\[:, None(, :)?\]$"
-        if re.search(first if one.batch_first else r"unsqueeze\((dim=)?0\)$|(view|reshape)\(1, ", ast.unparse(node)):
-            yield spot(node, one.made, text=shown(node))
+    if len(one.call.args) > 1 or one.call.keywords or program.loops(one.call) or one.batch_first is None:
+        return False
+    given = one.call.args[0]
+    bound = program.bound(given) if isinstance(given, ast.Name) else None
+    node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
+    batch = r"(\w+\.size\(0\)|\w+\.shape\[0\]|len\(\w+\)|-1|batch\w*|b|n)"
+    first = rf"unsqueeze\((dim=)?1\)$|(view|reshape)\({batch}, 1, |\[:, None(, :)?\]$"
+    odd = re.search(first if one.batch_first else r"unsqueeze\((dim=)?0\)$|(view|reshape)\(1, ", text(node))
+    return odd and look_at(node, one.made)
 
 
 # --- states in loops ---
@@ -275,63 +255,50 @@ def _steps(program: Program) -> Iterator[tuple[ast.Call, Loop, list[ast.expr]]]:
         yield call, loops[0], list(state.elts) if isinstance(state, ast.Tuple) else [state] if state is not None else []
 
 
-@suspects("each step from the same state")
-def _same_state(program: Program) -> Iterator[Spot]:
+@suspects_rows("each step from the same state", _steps)
+def _same_state(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> Iterator[Spot]:
     """Find a cell in a loop whose state argument never changes in the loop."""
-    for call, loop, state in _steps(program):
-        names = names_in(*state)
-        outer = [one for one in program.loops(call) if ast.unparse(getattr(one, "target", loop)) != "epoch"]
-        variables = [one for one in state if isinstance(one, ast.Name | ast.Attribute)]
-        if variables and len(variables) == len(state) and not names & stored_in(*outer[:1]):
-            steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
-            if steps & names_in(*call.args[:1]):
-                yield spot(call, text=shown(call), state=shown(state[0]))
+    names = names_in(*state)
+    outer = [one for one in program.loops(call) if text(getattr(one, "target", loop)) != "epoch"]
+    variables = [one for one in state if isinstance(one, ast.Name | ast.Attribute)]
+    if variables and len(variables) == len(state) and not names & stored_in(*outer[:1]):
+        steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
+        if steps & names_in(*call.args[:1]):
+            yield look_at(call, state=shown(state[0]))
 
 
-@suspects("state thrown away in a loop")
-def _thrown(program: Program) -> Iterator[Spot]:
+@suspects_rows("state thrown away in a loop", _steps)
+def _thrown(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> object:
     """Find a recurrent layer in a loop over steps that gets no state."""
-    for call, loop, state in _steps(program):
-        steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
-        fed = names_in(*call.args[:1]) & (steps | stored_in(loop))
-        single = "unsqueeze" in ast.unparse(call) or bool(steps & names_in(*call.args[:1]))
-        counted = isinstance(loop, ast.For) and "range(" in ast.unparse(loop.iter)
-        if not state and fed and single and counted:
-            yield spot(call, text=shown(call))
+    steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
+    fed = names_in(*call.args[:1]) & (steps | stored_in(loop))
+    single = "unsqueeze" in text(call) or bool(steps & names_in(*call.args[:1]))
+    counted = isinstance(loop, ast.For) and "range(" in text(loop.iter)
+    return not state and fed and single and counted and look_at(call)
 
 
-@suspects("state set back at each step")
-def _set_back(program: Program) -> Iterator[Spot]:
+@suspects_rows("state set back at each step", _steps)
+def _set_back(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> Iterator[Spot]:
     """Find `h = torch.zeros(...)` within the loop over the steps of a sequence."""
-    for call, loop, state in _steps(program):
-        names = names_in(*state)
-        steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
-        for node in ast.walk(loop) if steps & names_in(*call.args[:1]) else ():
-            if (
-                isinstance(node, ast.Assign)
-                and node.lineno < call.lineno
-                and names & stored_in(*node.targets)
-                and re.search(r"zeros|init_hidden|init_state|None$", ast.unparse(node.value))
-            ):
-                yield spot(node, call, text=shown(node))
+    names = names_in(*state)
+    steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
+    for node in nodes_in(loop, ast.Assign) if steps & names_in(*call.args[:1]) else ():
+        if not node.lineno < call.lineno:
+            continue
+        if names & stored_in(*node.targets) and re.search(r"zeros|init_hidden|init_state|None$", text(node.value)):
+            yield look_at(node, call)
 
 
-@suspects("state detached at each step")
-def _detached(program: Program) -> Iterator[Spot]:
+@suspects_rows("state detached at each step", _steps)
+def _detached(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> Iterator[Spot]:
     """Find `h.detach()` within the loop over the steps of a sequence."""
-    for call, loop, state in _steps(program):
-        names, text = names_in(*state), ast.unparse(loop)
-        updates = re.search(r"backward\(|\.step\(", text) or re.search(
-            r"no_grad", ast.unparse(program.function(call) or loop)
-        )
-        for node in ast.walk(loop) if not updates else ():
-            if (
-                isinstance(node, ast.Call)
-                and called(program, node) in {"detach", "detach_"}
-                and isinstance(node.func, ast.Attribute)
-                and names & names_in(node.func.value)
-            ):
-                yield spot(node, call, text=shown(program.statement(node)))
+    names, said = names_in(*state), text(loop)
+    updates = re.search(r"backward\(|\.step\(", said) or re.search(r"no_grad", text(program.function(call) or loop))
+    for node in nodes_in(loop, ast.Call) if not updates else ():
+        if called(program, node) not in {"detach", "detach_"}:
+            continue
+        if isinstance(node.func, ast.Attribute) and names & names_in(node.func.value):
+            yield spot(node, call, text=shown(program.statement(node)))
 
 
 @suspects("state of another batch")
@@ -345,13 +312,13 @@ def _of_another(program: Program) -> Iterator[Spot]:
         if statement.value is not call or len(call.args) < 2:
             continue
         state = target.elts[1]
-        kept = {ast.unparse(one) for one in (state.elts if isinstance(state, ast.Tuple) else [state])}
+        kept = {text(one) for one in (state.elts if isinstance(state, ast.Tuple) else [state])}
         given = names_in(call.args[-1])
         if not kept <= given or "forward" in called(program, call):
             continue
         fields = all(one.startswith("self.") for one in kept) and not program.loops(call)
         if (fields and not _starts_anew(program, statement, kept)) or _carried(program, call, statement, kept):
-            yield spot(statement, text=shown(statement))
+            yield look_at(statement)
     yield from _kept_in_fields(program)
 
 
@@ -361,77 +328,67 @@ def _kept_in_fields(program: Program) -> Iterator[Spot]:
         fields = {name for name in names_in(*one.call.args[1:]) if name.startswith("self.")}
         results = {text.removesuffix("[0]") for text in one.hidden}
         for node in inside(program, one.around, ast.Assign):
-            assert isinstance(node, ast.Assign)
-            if (
-                node.lineno > one.call.lineno
-                and fields & stored_in(*node.targets)
-                and results & names_in(node.value)
-                and not _starts_anew(program, program.statement(one.call), fields)
-            ):
+            if not node.lineno > one.call.lineno or not fields & stored_in(*node.targets):
+                continue
+            if results & names_in(node.value) and not _starts_anew(program, program.statement(one.call), fields):
                 yield spot(one.call, node, text=shown(node))
 
 
 def _starts_anew(program: Program, statement: ast.stmt, kept: set[str]) -> bool:
     function = program.function(statement)
-    fresh = (
-        one
-        for one in (ast.walk(function) if function is not None else ())
-        if isinstance(one, ast.Assign) and one.lineno < statement.lineno
-    )
+    before = list(nodes_in(function, ast.Assign)) if function is not None else []
+    fresh = [one for one in before if one.lineno < statement.lineno]
     return any(kept & stored_in(*one.targets) for one in fresh)
 
 
 def _carried(program: Program, call: ast.Call, statement: ast.stmt, kept: set[str]) -> bool:
     """Tell whether a loop with a backward pass carries a state from one batch to the next."""
     loops = program.loops(call)
-    if not loops or "backward(" not in ast.unparse(loops[0]):
+    if not loops or "backward(" not in text(loops[0]):
         return False
-    fresh = [one for one in ast.walk(loops[0]) if isinstance(one, ast.Assign) and one.lineno < statement.lineno]
+    fresh = [one for one in nodes_in(loops[0], ast.Assign) if one.lineno < statement.lineno]
     anew = any(kept & stored_in(*one.targets) and not kept & names_in(one.value) for one in fresh)
     mixed = says(program, r"shuffle=True|randperm|permutation\(|shuffle\(|randint|random|sample\(")
     return not anew and layer(program, call.func) is not None and mixed
 
 
-@suspects("h and c exchanged")
-def _exchanged(program: Program) -> Iterator[Spot]:
+@suspects_each("h and c exchanged", ast.Call)
+def _exchanged(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `c, h = cell(...)`, `out, (c, h) = lstm(x)` or an argument `(c, h)`."""
-    for call in program.calls:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-        if held is None or held.name not in {"LSTM", "LSTMCell"}:
-            continue
-        statement = program.statement(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
-        if held.name == "LSTM" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-            target = target.elts[1]
-        for pair in (target, argument(call, "hx", 1)):
-            if isinstance(pair, ast.Tuple) and len(pair.elts) == 2:
-                first, second = (last(f".{ast.unparse(one)}").lstrip("_") for one in pair.elts)
-                if re.match(r"c([xnt0-9_]|ell|$)", first) and re.match(r"h([xnt0-9_]|id|$)", second):
-                    yield spot(call, text=shown(statement))
+    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    if held is None or held.name not in {"LSTM", "LSTMCell"}:
+        return
+    statement = program.statement(call)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+    if held.name == "LSTM" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        target = target.elts[1]
+    for pair in (target, argument(call, "hx", 1)):
+        if isinstance(pair, ast.Tuple) and len(pair.elts) == 2:
+            first, second = (last(f".{text(one)}").lstrip("_") for one in pair.elts)
+            if re.match(r"c([xnt0-9_]|ell|$)", first) and re.match(r"h([xnt0-9_]|id|$)", second):
+                yield spot(call, text=shown(statement))
 
 
-@suspects("state that no layer reads")
-def _unread(program: Program) -> Iterator[Spot]:
+@suspects_each("state that no layer reads", runs)
+def _unread(program: Program, one: Run) -> Iterator[Spot]:
     """Find a forward pass with a state among its parameters, and a recurrent layer that gets none."""
-    for one in runs(program):
-        given = [arg.arg for arg in one.around.args.args] if isinstance(one.around, FUNCTIONS) else []
-        states = [name for name in given if re.fullmatch(r"h|hx|hidden\w*|state\w*|prev_state|h_?0", name)]
-        used = names_in(*one.around.body) if isinstance(one.around, FUNCTIONS) else frozenset()
-        alone = len(one.call.args) == 1 and not one.call.keywords
-        written = stored_in(program.statement(one.call))
-        for name in states if alone else ():
-            reads = len(re.findall(rf"\b{name}\b", ast.unparse(one.around))) - 1 - (1 if name in written else 0)
-            if name not in used - written or (name in written and reads <= 1):
-                yield spot(one.call, text=shown(one.call), state=name)
+    given = [arg.arg for arg in one.around.args.args] if isinstance(one.around, FUNCTIONS) else []
+    states = [name for name in given if re.fullmatch(r"h|hx|hidden\w*|state\w*|prev_state|h_?0", name)]
+    used = names_in(*one.around.body) if isinstance(one.around, FUNCTIONS) else frozenset()
+    alone = len(one.call.args) == 1 and not one.call.keywords
+    written = stored_in(program.statement(one.call))
+    for name in states if alone else ():
+        reads = len(re.findall(rf"\b{name}\b", text(one.around))) - 1 - (1 if name in written else 0)
+        if name not in used - written or (name in written and reads <= 1):
+            yield look_at(one.call, state=name)
 
 
-@suspects("dropout of a single layer")
-def _dropout(program: Program) -> Iterator[Spot]:
+@suspects_each("dropout of a single layer", runs)
+def _dropout(program: Program, one: Run) -> object:
     """Find dropout in a recurrent layer with one layer, where it does nothing."""
-    for one in runs(program):
-        given = argument(one.made, "dropout", 5)
-        if given is not None and number(given) != 0 and not one.stacked and not is_given(one.made, "num_layers", 2):
-            yield spot(one.made, text=shown(one.made))
+    given = argument(one.made, "dropout", 5)
+    odd = given is not None and number(given) != 0 and not one.stacked and not is_given(one.made, "num_layers", 2)
+    return odd and look_at(one.made)
 
 
 @suspects("both directions predict what follows")
@@ -444,50 +401,40 @@ def _sees_next(program: Program) -> Iterator[Spot]:
         makes = owner is not None and re.search(r"LM$|Lang|Char|Decoder|Generat|Forecast|Next", owner.node.name)
         encodes = owner is not None and "ncod" in owner.node.name
         if one.both and whole and not encodes and (shifted or makes):
-            yield spot(one.made, one.call, text=shown(one.made))
+            yield look_at(one.made, one.call)
 
 
 # --- cells and decoders written by hand ---
 
 
-@suspects("gate with the other activation")
-def _gates(program: Program) -> Iterator[Spot]:
+@suspects_each("gate with the other activation", functions)
+def _gates(program: Program, function: Function) -> Iterator[Spot]:
     """Find a candidate by sigmoid, or a gate by tanh, in a cell of one's own."""
-    for function in program.functions.values():
-        gates: dict[str, tuple[str, ast.Assign]] = {}
-        for node in inside(program, function, ast.Assign):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                pairs = [(node.targets[0], node.value)]
-                name = op(program, pairs[0][1])[0]
-                if name in {"sigmoid", "tanh"}:
-                    gates[ast.unparse(pairs[0][0])] = name, node
-        if sum(name == "sigmoid" for name, _ in gates.values()) < 2:
-            continue
-        for text, (name, node) in gates.items():
-            candidate = re.match(r"(g|g_?t|cand\w*|\w*tilde\w*|n|n_?t|new\w*|h_?hat|c_?hat|h_new|c_new)$", text)
-            gate = re.match(r"(i|f|o|z|r|u)(_?t|_?gate|_g)?$|(in|input|forget|output|reset|update)(_?gate)?$", text)
-            if (candidate and name == "sigmoid") or (gate and name == "tanh"):
-                yield spot(node, text=shown(node))
+    gates: dict[str, tuple[str, ast.Assign]] = {}
+    for node in inside(program, function, ast.Assign):
+        if isinstance(node.value, ast.Call):
+            pairs = [(node.targets[0], node.value)]
+            name = op(program, pairs[0][1])[0]
+            if name in {"sigmoid", "tanh"}:
+                gates[text(pairs[0][0])] = name, node
+    if sum(name == "sigmoid" for name, _ in gates.values()) < 2:
+        return
+    for said, (name, node) in gates.items():
+        candidate = re.match(r"(g|g_?t|cand\w*|\w*tilde\w*|n|n_?t|new\w*|h_?hat|c_?hat|h_new|c_new)$", said)
+        gate = re.match(r"(i|f|o|z|r|u)(_?t|_?gate|_g)?$|(in|input|forget|output|reset|update)(_?gate)?$", said)
+        if (candidate and name == "sigmoid") or (gate and name == "tanh"):
+            yield look_at(node)
 
 
-@suspects("decoder without the state of its encoder")
-def _no_bridge(program: Program) -> Iterator[Spot]:
+@suspects_each("decoder without the state of its encoder", ast.Call)
+def _no_bridge(program: Program, one: ast.Call) -> object:
     """Find a decoder that begins from zeros although an encoder has read the source."""
-    for one in program.calls:
-        text = ast.unparse(one.func)
-        function = program.function(one)
-        if not re.search(r"(^|\.)dec(oder)?(_?(rnn|lstm|gru))?$", text) or function is None:
-            continue
-        held = layer(program, one.func)
-        encodes = re.search(r"\benc(oder)?(_?(rnn|lstm|gru))?\(", ast.unparse(function))
-        if (
-            held is not None
-            and held.name in {"RNN", "LSTM", "GRU"}
-            and encodes
-            and len(one.args) == 1
-            and not one.keywords
-        ) and not re.search(r"cat\(|context", ast.unparse(function)):
-            yield spot(one, text=shown(one))
-
-
-SUSPECTS = suspects_of(globals())
+    said = text(one.func)
+    function = program.function(one)
+    if not re.search(r"(^|\.)dec(oder)?(_?(rnn|lstm|gru))?$", said) or function is None:
+        return False
+    held = layer(program, one.func)
+    encodes = re.search(r"\benc(oder)?(_?(rnn|lstm|gru))?\(", text(function))
+    if held is None or held.name not in {"RNN", "LSTM", "GRU"} or not encodes or len(one.args) != 1:
+        return False
+    return not one.keywords and not re.search(r"cat\(|context", text(function))

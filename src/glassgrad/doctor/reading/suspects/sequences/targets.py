@@ -8,10 +8,14 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes
 from glassgrad.doctor.reading.suspects.sequences.parts import extra, firsts, inside, parts_of, runs, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, source
-from glassgrad.doctor.reading.values import layer, losses, op
+from glassgrad.doctor.reading.suspects.spelling import called, receiver, source, text
+from glassgrad.doctor.reading.values import Loss, layer, losses, op
+
+_SHIFTS = re.compile(r":-1\]|\[1:|for t in|for \w+ in range|shift|bos|sos|BOS|SOS|roll\(|pad\(")
+"""What says that a class shifts what it gets, or runs step by step."""
 
 # --- shifts ---
 
@@ -25,9 +29,9 @@ def _cut(node: ast.expr | None) -> tuple[str, int] | None:
             for part in parts_of(node):
                 if isinstance(part, ast.Slice):
                     if number(part.lower) == 1 and part.upper is None:
-                        return ast.unparse(node.value), 1
+                        return text(node.value), 1
                     if part.lower is None and number(part.upper) == -1:
-                        return ast.unparse(node.value), -1
+                        return text(node.value), -1
             return None
         else:
             return None
@@ -40,29 +44,26 @@ def _shift(program: Program, node: ast.expr | None) -> tuple[str, int] | None:
         found = _cut(node)
         if found is not None or node is None:
             return found
-        base = node
-        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
-            base = base.func.value
+        base = receiver(node)
         bound = program.bound(base) if isinstance(base, ast.Name) else None
         node = bound.value if bound is not None and bound.item is None else None
     return None
 
 
-@suspects("shifted the wrong way")
-def _wrong_way(program: Program) -> Iterator[Spot]:
+@suspects_each("shifted the wrong way", losses)
+def _wrong_way(program: Program, one: Loss) -> Iterator[Spot]:
     """Find a loss of `logits[:, 1:]` and `tokens[:, :-1]`, or inputs `tokens[:, 1:]` with targets `tokens[:, :-1]`."""
-    for one in losses(program):
-        given, wanted = _shift(program, one.input), _shift(program, one.target)
-        if wanted is None or wanted[1] != -1:
-            continue
-        if given is not None and given[1] == 1 and given[0] != wanted[0]:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
-            continue
-        for call in program.calls:
-            same = program.function(call) is program.function(one.call) and call is not one.call
-            fed = [_shift(program, arg) for arg in call.args] if same and layer(program, call.func) is not None else []
-            if any(cut == (wanted[0], 1) for cut in fed):
-                yield spot(one.call, call, text=shown(one.call))
+    given, wanted = _shift(program, one.input), _shift(program, one.target)
+    if wanted is None or wanted[1] != -1:
+        return
+    if given is not None and given[1] == 1 and given[0] != wanted[0]:
+        yield look_at(one.call, program.statement(one.call))
+        return
+    for call in program.calls:
+        same = program.function(call) is program.function(one.call) and call is not one.call
+        fed = [_shift(program, arg) for arg in call.args] if same and layer(program, call.func) is not None else []
+        if any(cut == (wanted[0], 1) for cut in fed):
+            yield look_at(one.call, call)
 
 
 @suspects("shifted twice")
@@ -70,19 +71,15 @@ def _twice(program: Program) -> Iterator[Spot]:
     """Find targets that the data shift by one, and the loss once more."""
     pairs = r"\[\w*:?-1\][^\n]*\[1:|\[:, :-1\][^\n]*\[:, 1:|\[\w+ ?\+ ?1:\w+ ?\+ ?1 ?\+|\[\w+ \+ 1:\w+ \+ \w+ \+ 1\]"
     data = re.compile(r"getitem|batch|collate|window|pair|data|make|load|iter|split|chunk")
-    makers = [
-        one
-        for one in program.nodes
-        if isinstance(one, FUNCTIONS)
-        and data.search(one.name)
-        and re.search(pairs, ast.unparse(one).replace("\n", " "))
-    ]
+    makers = [one for one in program.nodes if isinstance(one, FUNCTIONS) and data.search(one.name)]
+    makers = [one for one in makers if re.search(pairs, text(one).replace("\n", " "))]
+    with_loss = {program.function(one.call) for one in losses(program)}
     for one in losses(program):
         given, wanted = _shift(program, one.input), _shift(program, one.target)
         around = program.function(one.call)
         if given is None or wanted is None or (given[1], wanted[1]) != (-1, 1):
             continue
-        others = [maker for maker in makers if maker is not around and not _has_loss(program, maker)]
+        others = [maker for maker in makers if maker is not around and maker not in with_loss]
         if others and given[0] != wanted[0]:
             yield spot(_where_cut(program, one.target), *others, text=shown(one.call))
 
@@ -90,66 +87,46 @@ def _twice(program: Program) -> Iterator[Spot]:
 def _where_cut(program: Program, node: ast.expr | None) -> ast.expr:
     """Return the expression that cuts a target."""
     assert node is not None
-    base = node
-    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
-        base = base.func.value
+    base = receiver(node)
     bound = program.bound(base) if isinstance(base, ast.Name) and _cut(node) is None else None
     return bound.value if bound is not None and bound.value is not None else node
 
 
-def _has_loss(program: Program, function: ast.AST) -> bool:
-    return any(program.function(one.call) is function for one in losses(program))
-
-
-@suspects("decoder gets its own targets")
-def _own_targets(program: Program) -> Iterator[Spot]:
+@suspects_each("decoder gets its own targets", losses)
+def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
     """Find `model(source, target)` with a loss against the same target, unshifted."""
-    for one in losses(program):
-        base = one.target
-        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
-            base = base.func.value
-        if not isinstance(base, ast.Name) or one.kind != "cross_entropy":
-            continue
-        for call in program.calls:
-            if program.function(call) is not program.function(one.call) or call is one.call or len(call.args) < 2:
-                continue
-            held = layer(program, call.func)
-            given = [ast.unparse(arg) for arg in call.args[1:]]
-            own = held is not None and (held.owner is not None or held.name == "Transformer")
-            if (
-                held is not None
-                and own
-                and base.id in given
-                and re.match(r"(tgt|trg|target|y|dec|out|label)", base.id)
-                and (held.owner is None or not _shifts(program, held.owner.node))
-            ):
-                yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
-
-
-def _shifts(program: Program, node: ast.AST) -> bool:
-    """Tell whether a class shifts what it gets, or runs step by step."""
-    return bool(
-        re.search(r":-1\]|\[1:|for t in|for \w+ in range|shift|bos|sos|BOS|SOS|roll\(|pad\(", ast.unparse(node))
-    )
-
-
-@suspects("no target mask")
-def _no_target_mask(program: Program) -> Iterator[Spot]:
-    """Find a decoder of the library without a mask of the future."""
+    base = receiver(one.target) if one.target is not None else None
+    if not isinstance(base, ast.Name) or one.kind != "cross_entropy":
+        return
     for call in program.calls:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-        if held is None or held.owner is not None:
+        if program.function(call) is not program.function(one.call) or call is one.call or len(call.args) < 2:
             continue
-        decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
-        keys = {one.arg for one in call.keywords}
-        place = 3 if held.name == "Transformer" else 2
+        held = layer(program, call.func)
+        given = [text(arg) for arg in call.args[1:]]
+        own = held is not None and (held.owner is not None or held.name == "Transformer")
         if (
-            decodes
-            and not keys & {"tgt_mask", "tgt_is_causal", None}
-            and len(call.args) <= place
-            and says(program, r"cross_entropy|CrossEntropy|NLLLoss")
+            held is None
+            or not own
+            or base.id not in given
+            or (held.owner is not None and _SHIFTS.search(text(held.owner.node)))
         ):
-            yield spot(call, text=shown(call))
+            continue
+        if re.match(r"(tgt|trg|target|y|dec|out|label)", base.id):
+            yield spot(one.call, program.statement(one.call), call, text=shown(call), target=base.id)
+
+
+@suspects_each("no target mask", ast.Call)
+def _no_target_mask(program: Program, call: ast.Call) -> object:
+    """Find a decoder of the library without a mask of the future."""
+    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    if held is None or held.owner is not None:
+        return False
+    decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
+    keys = {one.arg for one in call.keywords}
+    place = 3 if held.name == "Transformer" else 2
+    if not decodes or keys & {"tgt_mask", "tgt_is_causal", None}:
+        return False
+    return len(call.args) <= place and says(program, r"cross_entropy|CrossEntropy|NLLLoss")
 
 
 @suspects("mask of another axis")
@@ -158,9 +135,9 @@ def _mask_axis(program: Program) -> Iterator[Spot]:
     known = firsts(program)
     for call in program.calls:
         if called(program, call) == "generate_square_subsequent_mask" and call.args:
-            text = ast.unparse(call.args[0])
-            if known == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", text):
-                yield spot(call, text=shown(call))
+            said = text(call.args[0])
+            if known == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", said):
+                yield look_at(call)
 
 
 _AHEAD = re.compile(
@@ -181,20 +158,20 @@ def _hidden(program: Program) -> Iterator[Spot]:
         causal = any(one.arg == "is_causal" and constant(one.value) is True for one in call.keywords)
         name = called(program, call).rstrip("_")
         given = extra(program, call, "diagonal", 0)
-        strict = name == "triu" and number(given) == 1 and re.search(r"ones|inf", ast.unparse(call))
-        triangle = strict or (name == "tril" and given is None and "ones" in ast.unparse(call))
+        strict = name == "triu" and number(given) == 1 and re.search(r"ones|inf", text(call))
+        triangle = strict or (name == "tril" and given is None and "ones" in text(call))
         owner = program.owner(call)
-        module = owner is not None and owner.is_module and ast.unparse(owner.node)
+        module = owner is not None and owner.is_module and text(owner.node)
         attends = module and re.search(r"attn|attention|Transformer|softmax", module)
         if causal or name == "generate_square_subsequent_mask" or (triangle and attends):
-            yield spot(call, text=shown(call))
+            yield look_at(call)
 
 
 def _looks_ahead(node: ast.AST) -> bool:
     """Tell whether an index leaves out the first or the last place, or is that of the place behind another."""
     for part in parts_of(node) if isinstance(node, ast.Subscript) else ():
         bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) else [part]
-        moved = any(re.search(r"\+ 1$", ast.unparse(one)) for one in bounds if one is not None)
+        moved = any(re.search(r"\+ 1$", text(one)) for one in bounds if one is not None)
         ends = isinstance(part, ast.Slice) and part.step is None and (number(part.lower), number(part.upper))
         if moved or ends in {(1.0, None), (None, -1.0)}:
             return True
@@ -204,44 +181,35 @@ def _looks_ahead(node: ast.AST) -> bool:
 # --- losses over positions ---
 
 
-@suspects("view of scores into classes and places")
-def _view_classes(program: Program) -> Iterator[Spot]:
+@suspects_each("view of scores into classes and places", losses)
+def _view_classes(program: Program, one: Loss) -> object:
     """Find `cross_entropy(logits.view(batch, classes, -1), y)` of scores with the classes last."""
-    for one in losses(program):
-        node = one.input
-        if (
-            one.kind in {"cross_entropy", "nll_loss"}
-            and isinstance(node, ast.Call)
-            and called(program, node) in {"view", "reshape"}
-            and len(node.args) == 3
-            and not turns(node)
-        ):
-            yield spot(one.call, program.statement(one.call), text=shown(node))
+    node = one.input
+    if one.kind not in {"cross_entropy", "nll_loss"} or not isinstance(node, ast.Call) or len(node.args) != 3:
+        return False
+    viewed = called(program, node) in {"view", "reshape"} and not turns(node)
+    return viewed and spot(one.call, program.statement(one.call), text=shown(node))
 
 
-@suspects("mean over masked places")
-def _masked_mean(program: Program) -> Iterator[Spot]:
+@suspects_each("mean over masked places", ast.Call)
+def _masked_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `(loss * mask).mean()`."""
-    for call in program.calls:
-        name, operand = op(program, call)
-        bound = program.bound(operand) if name == "mean" and isinstance(operand, ast.Name) else None
-        operand = bound.value if bound is not None and bound.value is not None else operand
-        if name == "mean" and isinstance(operand, ast.BinOp) and isinstance(operand.op, ast.Mult) and not call.args[1:]:
-            sides = [ast.unparse(one) for one in (operand.left, operand.right)]
-            masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]
-            if masks and any(re.search(r"loss|nll|ce\b|err|entropy|\*\* 2", one) for one in sides):
-                yield spot(call, text=shown(call), mask=masks[0])
+    name, operand = op(program, call)
+    bound = program.bound(operand) if name == "mean" and isinstance(operand, ast.Name) else None
+    operand = bound.value if bound is not None and bound.value is not None else operand
+    if name == "mean" and is_binary(operand, ast.Mult) and not call.args[1:]:
+        sides = [text(one) for one in (operand.left, operand.right)]
+        masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]
+        if masks and any(re.search(r"loss|nll|ce\b|err|entropy|\*\* 2", one) for one in sides):
+            yield look_at(call, mask=masks[0])
 
 
-@suspects("loss of the padding alone")
-def _padding_alone(program: Program) -> Iterator[Spot]:
+@suspects_each("loss of the padding alone", operations(ast.Mult))
+def _padding_alone(program: Program, node: ast.BinOp) -> object:
     """Find `(loss * pad_mask).sum()`, by its name a mask of the padding."""
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            sides = [ast.unparse(one) for one in (node.left, node.right)]
-            pads = any(re.fullmatch(r"(self\.)?(pad\w*|is_pad\w*|padding\w*)(\.float\(\))?", one) for one in sides)
-            if pads and any(re.search(r"loss|nll|ce\b|err", one) for one in sides):
-                yield spot(node, text=shown(node))
+    sides = [text(one) for one in (node.left, node.right)]
+    pads = any(re.fullmatch(r"(self\.)?(pad\w*|is_pad\w*|padding\w*)(\.float\(\))?", one) for one in sides)
+    return pads and any(re.search(r"loss|nll|ce\b|err", one) for one in sides)
 
 
 @suspects("mean that counts the padding")
@@ -249,15 +217,11 @@ def _counts_padding(program: Program) -> Iterator[Spot]:
     """Find `e.sum(1) / x.size(1)` of padded sequences."""
     if not says(program, r"(?i)\bpad|lengths?\b"):
         return
-    for node in program.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Call):
-            axis = re.search(r"sum\((dim=|axis=)?1\)$", ast.unparse(node.left))
-            if (
-                axis
-                and "mask" not in ast.unparse(node)
-                and re.fullmatch(r"\w+\.(size\(1\)|shape\[1\])", ast.unparse(node.right))
-            ):
-                yield spot(node, text=shown(node))
+    for node in nodes(program, ast.BinOp):
+        if is_binary(node, ast.Div) and isinstance(node.left, ast.Call):
+            axis = re.search(r"sum\((dim=|axis=)?1\)$", text(node.left))
+            if axis and "mask" not in text(node) and re.fullmatch(r"\w+\.(size\(1\)|shape\[1\])", text(node.right)):
+                yield look_at(node)
 
 
 @suspects("loss that knows no padding")
@@ -269,48 +233,35 @@ def _knows_none(program: Program) -> Iterator[Spot]:
         r"torch\.zeros\(len\(\w+\), .*\n(.*\n){0,4}.*\[i, :len\(",
     )
     knows = r"ignore_index|-100|[mM]ask|pack_padded|!= (self\.)?(PAD|pad)|\.ne\("
-    measures = [text for one in program.functions.values() if "no_grad()" in (text := ast.unparse(one))]
-    measured = sum(len(re.findall(knows, text)) for text in measures if "backward" not in text)
+    measures = [said for one in program.functions.values() if "no_grad()" in (said := text(one))]
+    measured = sum(len(re.findall(knows, said)) for said in measures if "backward" not in said)
     if not pads or len(re.findall(knows, source(program))) > measured:
         return
     for one in losses(program):
-        text = ast.unparse(one.call)
-        places = re.search(r"flatten\(0, 1\)|transpose\(1, 2\)|permute\(0, 2, 1\)|(view|reshape)\(-1, ", text)
+        said = text(one.call)
+        places = re.search(r"flatten\(0, 1\)|transpose\(1, 2\)|permute\(0, 2, 1\)|(view|reshape)\(-1, ", said)
         if one.kind == "cross_entropy" and places:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+            yield look_at(one.call, program.statement(one.call))
 
 
 @suspects("first step of the outputs never filled")
 def _never_filled(program: Program) -> Iterator[Spot]:
     """Find a loss over all outputs of a decoder whose loop begins at 1."""
-    fills = [
-        loop
-        for loop in program.nodes
-        if isinstance(loop, ast.For)
-        and re.match(r"range\(1, ", ast.unparse(loop.iter))
-        and re.search(r"outputs?\[(:, )?t\] = ", ast.unparse(loop))
-    ]
+    fills = [loop for loop in nodes(program, ast.For) if re.match(r"range\(1, ", text(loop.iter))]
+    fills = [loop for loop in fills if re.search(r"outputs?\[(:)?t\] = ", text(loop))]
     for one in losses(program) if fills else ():
-        if (
-            _shift(program, one.input) is None
-            and one.kind == "cross_entropy"
-            and not re.search(r"\[1:|1:\]", ast.unparse(one.call))
-        ):
-            yield spot(one.call, program.statement(one.call), *fills[:1], text=shown(one.call))
+        if _shift(program, one.input) is not None or one.kind != "cross_entropy":
+            continue
+        if not re.search(r"\[1:|1:\]", text(one.call)):
+            yield look_at(one.call, program.statement(one.call), *fills[:1])
 
 
-@suspects("perplexity to another base")
-def _perplexity(program: Program) -> Iterator[Spot]:
+@suspects_each("perplexity to another base", operations(ast.Pow))
+def _perplexity(program: Program, node: ast.BinOp) -> object:
     """Find `2 ** loss` of a loss in nats."""
-    for node in program.nodes:
-        if (
-            isinstance(node, ast.BinOp)
-            and isinstance(node.op, ast.Pow)
-            and number(node.left) == 2
-            and re.search(r"loss|nll|entropy|\bce\b", ast.unparse(node.right))
-            and not re.search(r"log\(2|log2", ast.unparse(node))
-        ):
-            yield spot(node, text=shown(node))
+    if number(node.left) != 2 or not re.search(r"loss|nll|entropy|\bce\b", text(node.right)):
+        return False
+    return not re.search(r"log\(2|log2", text(node))
 
 
 @suspects("loss over places that were not masked")
@@ -318,71 +269,54 @@ def _unmasked_places(program: Program) -> Iterator[Spot]:
     """Find a loss over all places beside `ids[chosen] = MASK`."""
     if says(program, r"-100|ignore_index"):
         return
-    for node in program.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if not isinstance(target, ast.Subscript) or not isinstance(node, ast.Assign):
+    for node in nodes(program, ast.Assign):
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript):
             continue
-        if not re.search(r"MASK|mask_token|mask_id|\[MASK\]", ast.unparse(node.value)):
+        if not re.search(r"MASK|mask_token|mask_id|\[MASK\]", text(node.value)):
             continue
-        chosen = ast.unparse(target.slice)
+        chosen = text(target.slice)
         for one in losses(program):
-            if (
-                one.kind == "cross_entropy"
-                and f"[{chosen}]" not in ast.unparse(one.call)
-                and "mask" not in ast.unparse(one.call)
-            ):
-                yield spot(one.call, program.statement(one.call), node, text=shown(one.call))
+            if one.kind == "cross_entropy" and f"[{chosen}]" not in text(one.call) and "mask" not in text(one.call):
+                yield look_at(one.call, program.statement(one.call), node)
 
 
 @suspects("rows of time against rows of examples")
 def _time_major(program: Program) -> Iterator[Spot]:
     """Find time-major scores and batch-major targets, both flattened."""
     majors = [one for one in runs(program) if one.batch_first is False and not one.hidden & one.outputs]
-    inner = " ".join(ast.unparse(one.around) for one in majors)
+    inner = " ".join(text(one.around) for one in majors)
     once = len(re.findall(r"\.t\(\)|transpose\((0, 1|1, 0)\)|permute\(1, 0, 2\)", inner)) == 1
     for one in losses(program) if majors and once else ():
-        flat = re.search(r"(view|reshape)\(-1, |flatten\(0, 1\)", ast.unparse(one.input))
-        rows = one.target is not None and re.search(
-            r"^\w+\.(view\(-1\)|reshape\(-1\)|flatten\(\))$", ast.unparse(one.target)
-        )
+        flat = re.search(r"(view|reshape)\(-1, |flatten\(0, 1\)", text(one.input))
+        rows = one.target is not None and re.search(r"^\w+\.(view\(-1\)|reshape\(-1\)|flatten\(\))$", text(one.target))
         if flat and rows:
-            yield spot(one.call, program.statement(one.call), text=shown(one.call))
+            yield look_at(one.call, program.statement(one.call))
 
 
-@suspects("labels copied behind the masking")
-def _masked_labels(program: Program) -> Iterator[Spot]:
+@suspects_each("labels copied behind the masking", ast.Assign)
+def _masked_labels(program: Program, node: ast.Assign) -> Iterator[Spot]:
     """Find `labels = ids.clone()` behind `ids[chosen] = MASK`."""
-    for node in program.nodes:
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
-            continue
-        text = f"{ast.unparse(node.value)} "
-        base = ast.unparse(node.targets[0].value)
-        if not re.search(r"(?i)mask", text) or not re.search(
-            r"mask|chosen|pick|sel", ast.unparse(node.targets[0].slice)
-        ):
-            continue
-        around = program.function(node) or program.tree
-        for later in inside(program, around, ast.Assign):
-            assert isinstance(later, ast.Assign)
-            copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", ast.unparse(later.value))
-            if (
-                later.lineno > node.lineno
-                and copies
-                and re.search(r"label|target|\by\b", ast.unparse(later.targets[0]))
-            ):
-                yield spot(later, node, text=shown(later))
+    if not isinstance(node.targets[0], ast.Subscript):
+        return
+    said = f"{text(node.value)} "
+    base = text(node.targets[0].value)
+    if not re.search(r"(?i)mask", said) or not re.search(r"mask|chosen|pick|sel", text(node.targets[0].slice)):
+        return
+    around = program.function(node) or program.tree
+    for later in inside(program, around, ast.Assign):
+        copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", text(later.value))
+        if later.lineno > node.lineno and copies and re.search(r"label|target|\by\b", text(later.targets[0])):
+            yield look_at(later, node)
 
 
 @suspects("inputs as their own labels")
 def _own_labels(program: Program) -> Iterator[Spot]:
     """Find `model(ids, labels=ids)` for a model of the script that shifts nothing."""
     shifts = r"1:|:-1|roll\(|shift|mask"
-    bodies = [ast.unparse(one.methods["forward"]) for one in program.modules() if "forward" in one.methods]
+    bodies = [text(one.methods["forward"]) for one in program.modules() if "forward" in one.methods]
     aware = [body for body in bodies if re.search(r"labels|targets", body)]
     for call in program.calls if aware and not any(re.search(shifts, body) for body in aware) else ():
         labels = [one.value for one in call.keywords if one.arg and re.search(r"label|target", one.arg)]
-        if labels and call.args and ast.unparse(labels[0]) == ast.unparse(call.args[0]) and "cross_entropy" in aware[0]:
-            yield spot(call, program.statement(call), text=shown(call))
-
-
-SUSPECTS = suspects_of(globals())
+        if labels and call.args and text(labels[0]) == text(call.args[0]) and "cross_entropy" in aware[0]:
+            yield look_at(call, program.statement(call))

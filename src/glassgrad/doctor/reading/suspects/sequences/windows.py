@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import DEEPEST, Program, number
+from glassgrad.doctor.reading.program import DEEPEST, Class, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
-from glassgrad.doctor.reading.suspects.spelling import called, operand, text
+from glassgrad.doctor.reading.suspects.spelling import called, names_in, operand, text
 from glassgrad.doctor.reading.values import layer, losses
 
 _SAME = named(
@@ -27,21 +28,18 @@ def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, st
         part = parts_of(node)[0] if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) else None
         if isinstance(program.parents.get(node), ast.Subscript):
             continue  # an index such as `x[order[i : i + n]]`
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(part, ast.Slice)
-            and part.lower is not None
-            and part.upper is not None
-        ) and any(isinstance(one, ast.Name) for one in ast.walk(part.lower)):
-            yield program.function(node) or program.tree, node, ast.unparse(part.lower), ast.unparse(part.upper)
+        if not isinstance(node, ast.Subscript) or not isinstance(part, ast.Slice):
+            continue
+        if part.lower is not None and part.upper is not None and names_in(part.lower):
+            yield program.function(node) or program.tree, node, text(part.lower), text(part.upper)
 
 
 def _names_a_target(statement: ast.stmt) -> bool:
     """Tell whether a statement stores a target, by the name of what it stores, or returns or appends a pair."""
-    text = ast.unparse(statement)
-    if re.match(r"return |\w+\.append\(\(", text):
+    said = text(statement)
+    if re.match(r"return |\w+\.append\(\(", said):
         return True
-    return bool(re.search(r"\b[yY]\w*|[tT]arget|label", re.split(r" = |\.append", text)[0]))
+    return bool(re.search(r"\b[yY]\w*|[tT]arget|label", re.split(r" = |\.append", said)[0]))
 
 
 @suspects("target within its window")
@@ -49,20 +47,20 @@ def _within(program: Program) -> Iterator[Spot]:
     """Find a window `x[a:i + 1]` with the target `x[i]`, or a gap of a step between them."""
     for around, window, lower, upper in _windows(program):
         for node in inside(program, around, ast.Subscript):
-            if not isinstance(node, ast.Subscript) or node is window or not isinstance(node.ctx, ast.Load):
+            if node is window or not isinstance(node.ctx, ast.Load):
                 continue
-            index = ast.unparse(parts_of(node)[0])
+            index = text(parts_of(node)[0])
             ahead = program.function(node) is not None and _names_a_target(program.statement(node))
-            if ast.unparse(node.value) != ast.unparse(window.value) or not ahead or index == lower:
+            if text(node.value) != text(window.value) or not ahead or index == lower:
                 continue
             part = parts_of(node)[0]
-            start = ast.unparse(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
+            start = text(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
             if (
                 upper == f"{index} + 1"
                 or start in {f"{upper} - 1", f"{upper} + 1"}
                 or (upper != lower and index == f"{upper} + 1")
             ):
-                yield spot(node, window, text=shown(node), window=shown(window))
+                yield look_at(node, window, window=shown(window))
 
 
 @suspects("target equal to its window")
@@ -72,13 +70,11 @@ def _equal(program: Program) -> Iterator[Spot]:
     for around, first, lower, upper in found:
         for other_around, second, *bounds in found:
             same = around is other_around and first is not second and [lower, upper] == bounds
-            if not same or ast.unparse(first.value) != ast.unparse(second.value) or first.lineno >= second.lineno:
+            if not same or text(first.value) != text(second.value) or first.lineno >= second.lineno:
                 continue
-            names = [
-                ast.unparse(getattr(program.statement(one), "targets", [ast.Pass()])[0]) for one in (first, second)
-            ]
+            names = [text(getattr(program.statement(one), "targets", [ast.Pass()])[0]) for one in (first, second)]
             if re.search(r"^x|inp|src|ids|seq", names[0]) and re.search(r"^y|targ|label|tgt|next", names[1]):
-                yield spot(second, first, text=shown(second))
+                yield look_at(second, first)
 
 
 @suspects("example that is its own target")
@@ -92,7 +88,7 @@ def _own_target(program: Program) -> Iterator[Spot]:
         if pair is None or len(pair.elts) != 2 or function is None:
             continue
         plain = isinstance(pair.elts[0], ast.Name | ast.Subscript)
-        same = plain and ast.unparse(pair.elts[0]) == ast.unparse(pair.elts[1])
+        same = plain and text(pair.elts[0]) == text(pair.elts[1])
         if same and re.search(r"getitem|batch|chunk|pair|window|sequence", function.name):
             yield spot(pair, text=shown(node))
 
@@ -104,93 +100,68 @@ def _two_ahead(program: Program) -> Iterator[Spot]:
     for around, first, lower, upper in found:
         for other, second, start, _ in found:
             far = re.fullmatch(rf"{re.escape(lower)} \+ ([2-9])", start)
-            same = around is other and ast.unparse(first.value) == ast.unparse(second.value)
-            if (
-                far
-                and same
-                and start != upper
-                and re.search(r"\b[yY]|[tT]arg|label", ast.unparse(program.statement(second)))
-            ):
-                yield spot(second, first, text=shown(second))
+            same = around is other and text(first.value) == text(second.value)
+            if far and same and start != upper and re.search(r"\b[yY]|[tT]arg|label", text(program.statement(second))):
+                yield look_at(second, first)
 
 
 @suspects("overlapping windows split at random")
 def _split(program: Program) -> Iterator[Spot]:
     """Find a random split in a script that cuts overlapping windows of a series."""
-    slides = says(
-        program, r"\.unfold\(|sliding_window_view\(|\[(i|t|k|s|start|idx|j):\1 \+ \w+[\],]|\[(i|t|k) - \w+:(i|t|k)[\],]"
-    )
+    sliding = r"\.unfold\(|sliding_window_view\(|\[(i|t|k|s|start|idx|j):\1 \+ \w+[\],]|\[(i|t|k) - \w+:(i|t|k)[\],]"
+    slides = says(program, sliding)
     words = says(program, r"(?i)window|series|look_?back|horizon|forecast|lag\b|seq_len|n_steps|history")
     if not slides or not words or says(program, r"Embedding\("):
         return
     for call in program.calls:
         name = called(program, call)
-        keys = {one.arg: ast.unparse(one.value) for one in call.keywords}
-        if name == "random_split" or (
-            name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
-        ):
-            yield spot(call, text=shown(call))
-        target = ast.unparse(program.statement(call))
+        keys = {one.arg: text(one.value) for one in call.keywords}
+        split = name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
+        if split or name == "random_split":
+            yield look_at(call)
+        target = text(program.statement(call))
         if name in {"randperm", "permutation"} and not program.loops(call) and not call.keywords:
             base = re.match(r"(\w+) = ", target)
-            cuts = base and re.search(
-                rf"(test|val|train)\w*\b.*= .*\b{base[1]}\[(:\w|\w+:|-)", ast.unparse(program.tree)
-            )
+            cuts = base and re.search(rf"(test|val|train)\w*\b.*= .*\b{base[1]}\[(:\w|\w+:|-)", text(program.tree))
             if cuts:
-                yield spot(call, text=shown(call))
+                yield look_at(call)
 
 
-@suspects("shifted against the time")
-def _frames(program: Program) -> Iterator[Spot]:
+@suspects_each("shifted against the time", calls_of(".shift"))
+def _frames(program: Program, call: ast.Call) -> object:
     """Find `frame["target"] = x.shift(1)` and `frame["lag"] = x.shift(-1)` of pandas."""
-    for call in program.calls_of(".shift"):
-        by = (
-            number(call.args[0])
-            if call.args
-            else next((number(one.value) for one in call.keywords if one.arg == "periods"), 1.0)
-        )
-        statement = program.statement(call)
-        name = ast.unparse(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
-        ahead = re.search(r"target|label|next|future|\by\b|'y'", name)
-        behind = re.search(r"lag|prev|past|last|before", name)
-        plain = ast.unparse(statement).count("shift(") == 1 and not re.search(
-            r" [-/<>] |pct_change|diff", ast.unparse(statement)
-        )
-        if plain and by is not None and ((ahead and by > 0) or (behind and not ahead and by < 0)):
-            yield spot(statement, text=shown(statement))
+    periods = argument(call, "periods", 0)
+    by = number(periods) if periods is not None else 1.0
+    statement = program.statement(call)
+    name = text(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
+    ahead = re.search(r"target|label|next|future|\by\b|'y'", name)
+    behind = re.search(r"lag|prev|past|last|before", name)
+    plain = text(statement).count("shift(") == 1 and not re.search(r" [-/<>] |pct_change|diff", text(statement))
+    return plain and by is not None and ((ahead and by > 0) or (behind and not ahead and by < 0)) and look_at(statement)
 
 
-@suspects("causal convolution that sees ahead")
-def _ahead(program: Program) -> Iterator[Spot]:
+@suspects_each("causal convolution that sees ahead", Program.modules)
+def _ahead(program: Program, owner: Class) -> Iterator[Spot]:
     """Find a causal convolution padded on the right, or on both sides without a cut."""
-    for owner in program.modules():
-        text = ast.unparse(owner.node)
-        if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", text):
+    said = text(owner.node)
+    if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", said):
+        return
+    for call in nodes_in(owner.node, ast.expr):
+        cut = isinstance(call, ast.Subscript) and "homp" in owner.node.name
+        if cut and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", text(call)):
+            yield look_at(call)
+        if not isinstance(call, ast.Call):
             continue
-        for call in ast.walk(owner.node):
-            if (
-                isinstance(call, ast.Subscript)
-                and "homp" in owner.node.name
-                and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", ast.unparse(call))
-            ):
-                yield spot(call, text=shown(call))
-            if not isinstance(call, ast.Call):
-                continue
-            sides = (
-                call.args[1].elts
-                if called(program, call) == "pad" and len(call.args) > 1 and isinstance(call.args[1], ast.Tuple)
-                else []
-            )
-            if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
-                yield spot(call, text=shown(call))
-            keys = {one.arg for one in call.keywords}
-            conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in text
-            if (
-                conv
-                and not re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", text)
-                and "padding=0" not in ast.unparse(call)
-            ):
-                yield spot(call, text=shown(call))
+        given = call.args[1] if called(program, call) == "pad" and len(call.args) > 1 else None
+        sides = given.elts if isinstance(given, ast.Tuple) else []
+        if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
+            yield look_at(call)
+        keys = {one.arg for one in call.keywords}
+        conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in said
+        if not conv or re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", said):
+            continue
+        if "padding=0" not in text(call):
+            yield look_at(call)
 
 
 @suspects("target in another scale than its window")
@@ -204,7 +175,7 @@ def _unscaled_target(program: Program) -> Iterator[Spot]:
         if pair is None or not (isinstance(outer, ast.Return | ast.Yield) or getattr(outer, "args", None) == [pair]):
             continue
         window, target = _scaled_by_itself(program, pair.elts[0]), _bare(program, pair.elts[1])
-        both = [_base(program, one) if one is not None else "" for one in (window, target)]
+        both = [text(one.value) if isinstance(one, ast.Subscript) else "" for one in (window, target)]
         if both[0] and both[0] == both[1] and window is not None and text(window) != text(target):
             yield spot(pair, program.statement(pair), text=text(pair.elts[1]), window=text(pair.elts[0]))
 
@@ -238,21 +209,13 @@ def _scaled_by_itself(program: Program, node: ast.expr) -> ast.expr | None:
             and re.search(r"\.fit\(|[nN]orm|[sS]cal", text(held))
         )
         return _bare(program, made.args[0]) if fits else None
-    while isinstance(made, ast.BinOp) and isinstance(made.op, ast.Sub) and number(made.right) is not None:
+    while is_binary(made, ast.Sub) and number(made.right) is not None:
         made = made.left
-    if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Div):
+    if not is_binary(made, ast.Div):
         return None
-    inner = made.left.left if isinstance(made.left, ast.BinOp) and isinstance(made.left.op, ast.Sub) else made.left
+    inner = made.left.left if is_binary(made.left, ast.Sub) else made.left
     divisor = made.right.left if isinstance(made.right, ast.BinOp) else made.right
     own = text(_bare(program, divisor)) if isinstance(divisor, ast.Name) else text(divisor)
     name = re.escape(text(inner))
     measured = re.search(rf"^(np\.|torch\.)\w+\({name}[,)]|^{name}(\.\w+\(|\[(0|-1)\])", own)
     return _bare(program, inner) if measured else None
-
-
-def _base(program: Program, node: ast.expr) -> str:
-    """Return x of a slice `x[a:b]` or a value `x[a]`."""
-    return text(node.value) if isinstance(node, ast.Subscript) else ""
-
-
-SUSPECTS = suspects_of(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -43,10 +44,32 @@ def modules(program: Program, value: Value | ast.expr, depth: int = 0) -> list[M
     return found or None
 
 
-def module(program: Program, value: Value | ast.expr) -> Module | None:
-    """Return the only module that a value can stand for."""
-    found = modules(program, value)
-    return found[0] if found is not None and len(set(found)) == 1 else None
+_OBSERVATION = re.compile(r"^(s|state|obs|observation|ob)$", re.IGNORECASE)
+_METHODS = named("float to cuda")
+_CONVERSIONS = _METHODS | named("from_numpy tensor Tensor FloatTensor as_tensor Variable array asarray")
+
+
+def sees_one(program: Program, owner: Class | None) -> bool:
+    """Tell whether all calls of a module give it one observation and no batch: `policy(torch.from_numpy(state))`."""
+    given = []
+    for call in program.calls if owner is not None else ():
+        made = modules(program, call.func) if call.args and isinstance(call.func, ast.Name | ast.Attribute) else None
+        if made and all(one.owner is owner for one in made):
+            given.append(call.args[0])
+    return bool(given) and all(_OBSERVATION.match(_converted(one)) for one in given)
+
+
+def _converted(node: ast.expr) -> str:
+    """Return the name of what an expression converts to a tensor; empty for anything else."""
+    while isinstance(node, ast.Call) and last(ast.unparse(node.func)) in _CONVERSIONS:
+        method = isinstance(node.func, ast.Attribute) and last(ast.unparse(node.func)) in _METHODS
+        if method and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        elif node.args:
+            node = node.args[0]
+        else:
+            return ""
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _module(program: Program, one: Value, depth: int) -> list[Module] | None:

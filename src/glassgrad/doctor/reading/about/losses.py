@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.learning import detached, exchanged
+from glassgrad.doctor.reading.actors import sees_one
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import DEEPEST, Program, argument, constant, is_given
 from glassgrad.doctor.reading.ranks import has_row, is_column, rank
@@ -231,6 +232,7 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
                 and _of_a_batch(program, operand)
                 and not _of_one(program, call, operand)
                 and not _attends(program, call)
+                and not sees_one(program, program.owner(call))
                 and not _weighs(program, call)
             ):
                 yield spot(call, program.statement(call), text=shown(call))

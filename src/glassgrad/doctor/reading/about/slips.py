@@ -15,6 +15,7 @@ _MASKS = re.compile(r"^(dones?|terminals?|terminated|is_done|not_done|\w*mask\w*
 _NEXT = re.compile(r"^((next|new)_(state|obs|observation)|s_next|next_s|s_)(_batch|_b|s)?$", re.IGNORECASE)
 _WORTH = re.compile(r"gamma|discount|target", re.IGNORECASE)
 """Names of what makes the value of the next state a part of the target."""
+_READY = re.compile(r"target|adv|returns?$|gae", re.IGNORECASE)
 _REWARD = re.compile(r"^(r|rew|rewards?)(_batch|_b|s)?$", re.IGNORECASE)
 _KEPT = re.compile(r"best|snapshot|saved|checkpoint|backup|before|old|initial|original", re.IGNORECASE)
 _FOLLOWS = re.compile(r"(^|_)(target|tgt|teacher|ema|shadow|frozen|old|prev|reference|ref)(_|\d|$)", re.IGNORECASE)
@@ -122,10 +123,11 @@ def _mask(program: Program) -> Iterator[Spot]:
             known = isinstance(one, ast.Name) and (_MASKS.match(one.id) or (_NEXT.match(one.id) and _values(around)))
             mine = isinstance(one, ast.Name) and known and one.id not in _names(around)
             others = [other.id for other in target.elts if isinstance(other, ast.Name)]
+            ready = any(_READY.search(name) for name in others)  # targets that were computed with the mask
             used = "mask" in getattr(one, "id", "") or any(
                 _REWARD.match(name) and name in _names(around) for name in others
             )
-            if mine and used and isinstance(one, ast.Name):
+            if mine and used and not ready and isinstance(one, ast.Name):
                 yield spot(node, name=one.id)
 
 

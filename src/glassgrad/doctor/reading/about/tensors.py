@@ -73,7 +73,7 @@ def _is_graph(program: Program, node: ast.expr, depth: int = 0) -> bool:
 @reads("graph grows")
 def _accumulated(program: Program) -> Iterator[Spot]:
     for one in trainings(program):
-        names = {name for event in one.own("backward") for name in _begun_at(event)}
+        backward = one.own("backward")
         for node in ast.walk(one.node):
             if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
                 total, value = ast.unparse(node.target), node.value
@@ -85,6 +85,8 @@ def _accumulated(program: Program) -> Iterator[Spot]:
                 total, value = ast.unparse(node.func.value), node.args[0]
             else:
                 continue
+            scope = program.function(node)  # a function called in the loop has its own name for its own loss
+            names = {name for event in backward if program.function(event.node) is scope for name in _begun_at(event)}
             name = next((one for one in sorted(names) if _keeps(value, one)), "")
             if name and total not in names and not _used_in_backward(program, total):
                 yield spot(node, text=shown(node), remedy=shown(node).replace(name, f"{name}.item()"))

@@ -221,6 +221,9 @@ def _lost(program: Program) -> Iterator[Spot]:
             not full and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name | ast.Subscript)
         )
         lists = name in {"append", "sort", "normalize"} and method
+        lists |= (
+            method and name == "resize" and not re.search(r"im(g|age)?s?$", ident(operand(program, call)))
+        )  # NumPy's
         inside = program.function(node) is not None or program.loops(node)
         if (
             (library or method)
@@ -368,7 +371,11 @@ def _among(program: Program) -> Iterator[Spot]:
 
 def _whole_table(program: Program, columns: list[tuple[ast.expr, ast.Subscript, ast.Assign]]) -> Iterator[Spot]:
     """Yield `x = data` beside `y = data[:, -1]`."""
-    tables = {ast.unparse(value.value): node for target, value, node in columns if LABELS.search(ident(target))}
+    tables = {
+        ast.unparse(value.value): node
+        for target, value, node in columns
+        if isinstance(target, ast.Name) and LABELS.search(target.id)
+    }
     for target, value, node in assigned(program.tree):
         text = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", ast.unparse(value))
         if text in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):

@@ -58,6 +58,8 @@ def _other_count(program: Program) -> Iterator[Spot]:
 
 def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.expr, summed: bool) -> str:
     """Return why a count does not fit a sum; empty if it may fit."""
+    held = program.value_of(below) if isinstance(below, ast.Name) else None
+    below = held if held is not None and "len(" in ast.unparse(held) else below
     roles = [[any(map(role.search, words_in(one))) for role in (HELD_OUT, TRAIN)] for one in (loop.iter, below)]
     evaluates = re.match(r"eval|val|test|score|accuracy", getattr(program.function(loop), "name", "")) is not None
     given = roles[0] == [False, False] and evaluates and roles[1] == [False, True]
@@ -71,7 +73,8 @@ def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.ex
     means = re.search(r"\.mean\(\)|/ len|loss\.item\(\)$|loss$", value) and not re.search(r"\*|sum", value)
     known = means and not (summed and value.endswith(("loss", "loss.item()")))
     examples = re.search(r"\.dataset\)|len\(\w*(data|set|ds|_x|x_\w+|X\w*)\)$|n_(train|test|val)|n_samples", text)
-    return "the sum adds a mean for each batch" if known and examples else ""
+    batches = isinstance(below, ast.BinOp)  # examples / size of a batch
+    return "the sum adds a mean for each batch" if known and examples and not batches else ""
 
 
 @suspects("division without a remainder")

@@ -24,6 +24,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
 from glassgrad.doctor.reading.suspects.spelling import names_in, source, text
 from glassgrad.doctor.reading.values import mentions
 
+_CLEARS = re.compile(r"zero_grad|\.grad = |\.grad\.(data\.)?(zero_|fill_)")
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
 _OTHERS = re.compile(
     r"target|teacher|large|frozen|pretrain|soft|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric",
@@ -39,12 +40,19 @@ def _never_cleared(program: Program) -> Iterator[Spot]:
     """Find a backward pass and a step in a loop without zero_grad in that loop."""
     for one in trainings(program):
         steps, passes = one.of("step"), one.own("backward")
-        inside = one.of("zero") or re.search(r"zero_grad|\.grad = None|\.grad\.zero_|\.grad\.fill_", text(one.node))
+        inside = one.of("zero") or _CLEARS.search(text(one.node)) or _calls_one_that_clears(program, one.node)
         known = one.whole or re.search(r"train|step|fit|update|epoch|optimi", getattr(one.node, "name", ""))
         if steps and not inside and known and not _is_bare(one.node, steps):
             elsewhere = "only outside of the loop" if "zero_grad" in source(program) else "nowhere"
             for event in (passes[0], steps[0]):
                 yield spot(event.node, text=shown(event.node), where=elsewhere)
+
+
+def _calls_one_that_clears(program: Program, node: ast.AST) -> bool:
+    """Tell whether a part of a script calls a function that clears gradients by hand."""
+    clears = {one.name for one in program.nodes if isinstance(one, FUNCTIONS) and _CLEARS.search(text(one))}
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    return any(getattr(one.func, "id", getattr(one.func, "attr", "")) in clears for one in calls)
 
 
 def _is_bare(node: ast.AST, steps: list[Event]) -> bool:

@@ -99,7 +99,8 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
         layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
         layer = layer or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
-    makes = called(value) in {"add_module", "append", "setattr"} or _CHANGES.search(called(value))
+    layer = called(value) == "append" and len(value.args) == 1 and isinstance(value.args[0], ast.Call | ast.Name)
+    makes = layer or called(value) in {"add_module", "setattr"} or _CHANGES.search(called(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
 
 

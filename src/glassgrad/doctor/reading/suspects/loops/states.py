@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, constant, is_given, number
+from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.loops.training import (
@@ -87,10 +87,17 @@ def _awake(program: Program) -> Iterator[Spot]:
         if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
             calls = [one for one in ast.walk(block) if isinstance(one, ast.Call) and _is_model(program, one)]
             yield from (spot(one, block, text=shown(one)) for one in calls[:1])
-        elif isinstance(block, FUNCTIONS) and re.match(r"_?(eval|valid|test|accuracy|score|predict)", block.name):
+        elif isinstance(block, FUNCTIONS) and _judges(program, block):
             calls = [one for one in ast.walk(block) if isinstance(one, ast.Call) and _is_model(program, one)]
             if "no_grad" not in text(block) and not has_call(block, "backward"):
                 yield from (spot(one, block, text=shown(one)) for one in calls[:1])
+
+
+def _judges(program: Program, function: Function) -> bool:
+    """Tell whether a function evaluates a model, by its name; the scores of a module's attention do not."""
+    owner = program.owner(function)
+    own = owner is not None and owner.is_module
+    return re.match(f"_?(eval|valid|test|accuracy{'' if own else '|score|predict'})", function.name) is not None
 
 
 def _is_model(program: Program, call: ast.Call) -> bool:

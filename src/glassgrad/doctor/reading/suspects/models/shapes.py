@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.actors import sees_one, setting
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -226,7 +226,8 @@ def _over_batch(program: Program) -> Iterator[Spot]:
         if name in REDUCING | {"cosinesimilarity", "argmax"} and axes(program, call) == (0,) and operand is not None:
             held = program.value_of(operand) if isinstance(operand, ast.Name) else None
             text = ast.unparse(operand) + (ast.unparse(held) if held is not None else "")
-            if not _STACKED.search(text) and layer(program, call.func) is None:
+            one = sees_one(program, program.owner(call))
+            if not _STACKED.search(text) and layer(program, call.func) is None and not one:
                 yield spot(call, text=shown(call))
     for call in program.calls:
         if library_name(program, call) in {"Softmax", "LogSoftmax"} and axes(program, call) == (0,):

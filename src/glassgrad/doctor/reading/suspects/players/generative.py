@@ -134,6 +134,10 @@ def _labels(program: Program) -> Iterator[Spot]:
                 yield spot(call, text=shown(call))
 
 
+_BENT = re.compile(r"relu|log|exp|bce|criterion|loss_fn|softplus|crit\(", re.IGNORECASE)
+"""What makes a term of a critic's loss more than a score."""
+
+
 @suspects("sign of the critic")
 def _critic(program: Program) -> Iterator[Spot]:
     """Find critic losses real - fake, hinge losses with exchanged signs, and a generator that lowers its score."""
@@ -142,7 +146,9 @@ def _critic(program: Program) -> Iterator[Spot]:
             yield from _hinges(program, value)
             terms = signed(program, value)
             sides = {side: {sign for sign, part in terms if _side(program, part) == side} for side in ("real", "fake")}
-            bare_terms = not re.search(r"relu|log|bce|criterion|loss_fn|softplus|crit\(", text(value), re.IGNORECASE)
+            bare_terms = not re.search(
+                r"relu|log|exp|bce|criterion|loss_fn|softplus|crit\(", text(value), re.IGNORECASE
+            )
             if sides == {"real": {1}, "fake": {-1}} and bare_terms and not _score_falls(program, value):
                 yield spot(value, text=shown(value))
         elif _MAKER_LOSS.search(name) and mentions_any(program, re.compile("critic|wass|wgan", re.IGNORECASE)):

@@ -229,4 +229,108 @@ for it in range(75):
     F.mse_loss(net(x), y).backward()
     adam.step()
 """,
+    "one loop for three figures": """
+@torch.no_grad()
+def test():
+    net.eval()
+    found = []
+    for mask in [data.train_mask, data.val_mask, data.test_mask]:
+        found.append((net(data.x)[mask].argmax(1) == data.y[mask]).float().mean())
+    return found
+
+train_ratio, val_ratio = 0.8, 0.1
+print(f"Train/Val Ratio={train_ratio:.2f}/{val_ratio:.2f}")
+""",
+    "values set to 0 where an episode ends": """
+done = torch.tensor(dones)
+q_pred = online(states)[rows, actions]
+q_next = aimed(new_states)
+q_next[done] = 0.0
+q_target = rewards + gamma * torch.max(q_next, dim=1)[0]
+F.mse_loss(q_pred, q_target.detach()).backward()
+""",
+    "targets written into a copy of the predictions": """
+q_pred = online(states)
+q_target = online(states)
+q_target[rows, actions] = rewards + gamma * aimed(new_states).max(1)[0] * (1 - dones)
+F.mse_loss(q_pred, q_target.detach()).backward()
+""",
+    "a network that workers share": """
+class Worker:
+    def __init__(self, global_actor_critic):
+        self.local = ActorCritic()
+        self.global_actor_critic = global_actor_critic
+
+class ActorCritic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.out(x)
+
+worker = Worker(ActorCritic())
+""",
+    "gradients from other processes": """
+while True:
+    gradients = queue.get()
+    adam.zero_grad()
+    for grad, weight in zip(gradients, net.parameters()):
+        weight._grad = grad
+    adam.step()
+""",
+    "seeds at the head of a batch of neighbours": """
+for batch in loader:
+    adam.zero_grad()
+    out = net(batch.x, batch.edge_index)[:batch.batch_size]
+    F.cross_entropy(out, batch.y[:batch.batch_size]).backward()
+    adam.step()
+for seeds in loader:
+    n_id, batch_size, adjs = sampler.sample(seeds)
+    adam.zero_grad()
+    F.nll_loss(net(x[n_id], adjs), y[n_id[:batch_size]]).backward()
+    adam.step()
+""",
+    "the larger of two figures": """
+best_val_acc = 0
+for epoch in range(10):
+    val_acc = check(net)
+    best_val_acc = max(best_val_acc, val_acc)
+""",
+    "ratings cut where they are judged": """
+@torch.no_grad()
+def test(data):
+    net.eval()
+    pred = net(data.x).clamp(min=0, max=5)
+    return F.mse_loss(pred, data.y).sqrt().item()
+""",
+    "a summary of a graph": """
+class Infomax(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.activations = nn.ModuleList([nn.PReLU(8), nn.PReLU(8)])
+        self.convs = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8)])
+
+    def forward(self, x, edge_index):
+        for at, (conv, act) in enumerate(zip(self.convs, self.activations)):
+            x = act(conv(x))
+            if at < len(self.convs) - 1:
+                x = F.dropout(x, p=0.5, training=self.training)
+        return x, torch.sigmoid(x.mean(dim=0))
+""",
+    "a memory that a method cuts": """
+memory = Memory(8, 8).to(device)
+for batch in loader:
+    adam.zero_grad()
+    F.mse_loss(net(memory(batch)), batch.y).backward()
+    adam.step()
+    memory.detach()
+""",
+    "a bound that a search compares with": """
+similarity, max_sim_tol, patience = 0, 0.995, 0
+for epoch in range(10):
+    similarity = check(net)
+    if similarity > max_sim_tol:
+        patience += 1
+""",
 }

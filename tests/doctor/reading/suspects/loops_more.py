@@ -212,7 +212,7 @@ for i in range(10):
         optimizer.step()
     print("epoch", i)
 """,
-        (("for i in range", "for epoch in range"), ("epoch\", i", "epoch\", epoch")),
+        (("for i in range", "for epoch in range"), ('epoch", i', 'epoch", epoch')),
     ),
     Case(
         "errors swallowed around the step",

@@ -133,7 +133,11 @@ def _attributes(program: Program) -> set[str]:
 def _no_backward(program: Program) -> Iterator[Spot]:
     for one in iterations(program):
         steps, zeros = one.own("step"), one.own("zero")
-        if one.whole and one.is_known and steps and zeros and not one.of("backward"):
+        given = any(  # by another process, say
+            isinstance(node, ast.Attribute) and node.attr in {"grad", "_grad"} and isinstance(node.ctx, ast.Store)
+            for node in ast.walk(one.node)
+        )
+        if one.whole and one.is_known and steps and zeros and not one.of("backward") and not given:
             yield spot(steps[0].node, step=shown(steps[0].node))
 
 

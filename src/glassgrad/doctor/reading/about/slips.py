@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.iterations import Iteration, is_optimizer, trainings
+from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.program import Function, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.values import inside, layer, library_name, mentions
@@ -426,8 +427,18 @@ def _thrown(program: Program) -> Iterator[Spot]:
             continue
         held = call.func.value
         inside_code = program.function(node) is not None or program.loops(node)  # a cell of a notebook shows its value
-        if inside_code and isinstance(held, ast.Name) and held.id != "self" and layer(program, held) is None:
+        if inside_code and isinstance(held, ast.Name) and held.id != "self" and not _is_object(program, held):
             yield spot(call, text=shown(call), name=held.id, remedy=f"{held.id} = {shown(call)}")
+
+
+def _is_object(program: Program, name: ast.Name) -> bool:
+    """Tell whether a name stands for a module or for an object of another class, whose methods may change it."""
+    made = program.value_of(name)
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in {"to", "cuda"}:
+        made = made.func.value
+    kind = last(ast.unparse(made.func)) if isinstance(made, ast.Call) else ""
+    is_tensor = kind.endswith(("Tensor", "Variable", "Parameter"))
+    return layer(program, name) is not None or (kind[:1].isupper() and not is_tensor)
 
 
 @reads("dropout off for good")

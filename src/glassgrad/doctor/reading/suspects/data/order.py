@@ -137,9 +137,19 @@ def _same_rows(program: Program) -> Iterator[Spot]:
                 not ident(part)
                 or re.search(r"perm|order|idx|indices", ident(part))
                 or any(ident(target) == ident(part) for target, _, _ in assigned(loop))
+                or _comes_anew(program, part)
             )
             if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
                 yield spot(part, text=shown(part))
+
+
+def _comes_anew(program: Program, part: ast.Subscript) -> bool:
+    """Tell whether each round of a loop has another tensor, as in `for batch in loader: batch.y[:n]`."""
+    root: ast.AST = part
+    while isinstance(root, ast.Subscript | ast.Attribute):
+        root = root.value
+    sets = (one for loop in program.loops(part)[:1] for one in ast.walk(loop) if isinstance(one, ast.Name))
+    return isinstance(root, ast.Name) and any(one.id == root.id and isinstance(one.ctx, ast.Store) for one in sets)
 
 
 # --- splits ---

@@ -209,10 +209,15 @@ def _titled(program: Program) -> Iterator[Spot]:
             if isinstance(text, ast.Constant) and isinstance(value, ast.FormattedValue):
                 words = re.split(r"[|,;]|\s{2,}", str(text.value))[-1]
                 shows = ast.unparse(value.value)
-                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE) and not re.search(
-                    "train", words
-                )
-                if held and TRAIN.search(shows) and not HELD_OUT.search(shows) and isinstance(node, ast.expr):
+                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE)
+                both = re.search("train", words, re.IGNORECASE)
+                if (
+                    held
+                    and not both
+                    and TRAIN.search(shows)
+                    and not HELD_OUT.search(shows)
+                    and isinstance(node, ast.expr)
+                ):
                     yield spot(node, text=shown(value.value), words=words.strip())
     for node in program.nodes:
         if isinstance(node, FUNCTIONS) and re.match(r"(val|test|eval)", node.name) and "backward" not in words_in(node):
@@ -220,7 +225,7 @@ def _titled(program: Program) -> Iterator[Spot]:
                 if (
                     isinstance(loop, ast.For)
                     and TRAIN.search(ast.unparse(loop.iter))
-                    and not re.search(r"split|mode", ast.unparse(loop.iter))
+                    and not re.search(r"split|mode|test|val", ast.unparse(loop.iter))
                 ):
                     yield spot(loop, text=shown(loop.iter), words=node.name)
 

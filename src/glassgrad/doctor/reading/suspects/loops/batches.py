@@ -191,14 +191,15 @@ def _shadowed(program: Program) -> Iterator[Spot]:
         if outer and has_call(outer[0], "backward", "step") and _reads_behind(outer[0], loop, names):
             yield spot(loop, outer[0], text=shown(loop.iter), name=min(names_in(outer[0].target) & names))
         own = names & names_in(loop.iter)
-        if own and re.search(r"optim|model|net|sched", min(own)):
+        if own and re.search(r"optim|model|net|sched", min(own)) and _reads_behind(program.scope(loop), loop, own):
             yield spot(loop, text=shown(loop.iter), name=min(own))
 
 
-def _reads_behind(outer: ast.For, inner: ast.For, names: set[str]) -> bool:
-    """Tell whether a round of the outer loop reads one of its own variables behind the inner loop."""
+def _reads_behind(outer: ast.AST, inner: ast.For, names: set[str]) -> bool:
+    """Tell whether the block around a loop reads one of the loop's variables behind it."""
     end = inner.end_lineno or inner.lineno
-    reads = (one for part in outer.body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id in names)
+    body = getattr(outer, "body", [])  # without what follows a loop's `else`
+    reads = (one for part in body for one in ast.walk(part) if isinstance(one, ast.Name) and one.id in names)
     return any(isinstance(one.ctx, ast.Load) and one.lineno > end for one in reads)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program, argument, constant, is_given
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import suspects, suspects_of
 from glassgrad.doctor.reading.suspects.loops.training import (
@@ -216,7 +216,8 @@ def _never(program: Program) -> Iterator[Spot]:
         uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
         ways = [program.parents.get(one) for one in uses if isinstance(one.ctx, ast.Load)]
         only = all(isinstance(one, ast.Attribute) and one.attr in {"zero_grad", "param_groups"} for one in ways)
-        if only and not (isinstance(target, ast.Attribute) and len(program.classes) == 0):
+        meant = number(argument(made, "lr", 1)) == 0
+        if only and not meant and not (isinstance(target, ast.Attribute) and len(program.classes) == 0):
             yield spot(made, text=shown(made), name=name)
 
 

@@ -35,6 +35,7 @@ _KINDS = frozenset({"weight", "bias", "gamma", "beta", "running_mean", "running_
 """Names of parameters in layers of the library."""
 _OTHERS = "torchvision", "timm", "transformers", "hub"
 _KEPT = re.compile(r"best|lowest|highest|(min|max)_\w*(loss|acc|err|score)")
+_LIMIT = re.compile(r"tol|thres|limit|eps", re.IGNORECASE)
 _BEST = re.compile(r"best|min_|max_|lowest|highest", re.IGNORECASE)
 
 
@@ -340,7 +341,8 @@ def _best(program: Program) -> Iterator[Spot]:
             continue
         for best, value in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
             name = text(best)
-            if not _BEST.search(name) or not isinstance(best, ast.Name | ast.Attribute) or number(value) is not None:
+            known = _BEST.search(name) and not _LIMIT.search(name)
+            if not known or not isinstance(best, ast.Name | ast.Attribute) or number(value) is not None:
                 continue
             body = " ".join(text(one) for one in node.body)
             keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)

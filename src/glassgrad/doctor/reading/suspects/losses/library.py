@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.gradients import switched_off
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant
@@ -156,8 +157,19 @@ def _itself(program: Program) -> Iterator[Spot]:
     for one in losses(program):
         sides = [held(program, side) for side in (one.input, one.target)]
         texts = [ast.unparse(side) for side in sides if side is not None]
-        if len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant):
+        same = len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant)
+        if same and not any(_is_filled(program, side) for side in (one.input, one.target)):
             yield spot(one.call, text=shown(one.call))
+
+
+def _is_filled(program: Program, side: ast.expr | None) -> bool:
+    """Tell whether a script writes into parts of a tensor: `target[rows, actions] = ...`."""
+    while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute):  # `target.detach()`
+        side = side.func.value
+    return isinstance(side, ast.Name) and any(
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and ident(node) == side.id
+        for node in ast.walk(program.scope(side))
+    )
 
 
 _PARTS = (frozenset({"train", "tr"}), frozenset({"val", "valid", "validation", "dev"}), frozenset({"test", "te"}))
@@ -238,7 +250,7 @@ def _cut(program: Program) -> Iterator[Spot]:
             continue
         given = [constant(part) for part in (*node.args, *(key.value for key in node.keywords))]
         tiny = any(isinstance(part, float) and (0 < abs(part) < 0.01 or 0.99 < part < 1) for part in given)
-        if not tiny and not words_of(node) & {"eps", "epsilon"}:
+        if not tiny and not words_of(node) & {"eps", "epsilon"} and switched_off(program, one.call) is None:
             yield spot(node, one.call, text=shown(node))
 
 

@@ -28,7 +28,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.spelling import ident
+from glassgrad.doctor.reading.suspects.spelling import ident, source
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
@@ -64,7 +64,8 @@ def _bounded_output(program: Program) -> Iterator[Spot]:
 def _normalised_output(program: Program) -> Iterator[Spot]:
     for call in models_called(program):
         name, node = last_op(program, call) or ("", call)
-        if name in NORMALISING - {"layernorm"} or name.startswith("dropout"):
+        sometimes = any(isinstance(one, ast.If) for one in program.outward(node))  # as behind all layers but the last
+        if (name in NORMALISING - {"layernorm"} or name.startswith("dropout")) and not sometimes:
             yield spot(node, text=shown(node))
 
 
@@ -129,8 +130,9 @@ def _twice(program: Program) -> Iterator[Spot]:
         if name in ends and _doubles(inner, name):
             yield spot(call, first=inner, second=name)
     for row in rows(program):
+        several = {name for name, _ in row}  # one kind: a list from which each layer takes its own
         for (first, _), (second, made) in itertools.pairwise(row):
-            if second in ends and _doubles(first, second):
+            if second in ends and _doubles(first, second) and len(several) > 1:
                 yield spot(made, first=first, second=second)
 
 
@@ -226,7 +228,7 @@ def _over_batch(program: Program) -> Iterator[Spot]:
         if name in REDUCING | {"cosinesimilarity", "argmax"} and axes(program, call) == (0,) and operand is not None:
             held = program.value_of(operand) if isinstance(operand, ast.Name) else None
             text = ast.unparse(operand) + (ast.unparse(held) if held is not None else "")
-            one = sees_one(program, program.owner(call))
+            one = sees_one(program, program.owner(call)) or "edge_index" in source(program)  # nodes of one graph
             if not _STACKED.search(text) and layer(program, call.func) is None and not one:
                 yield spot(call, text=shown(call))
     for call in program.calls:

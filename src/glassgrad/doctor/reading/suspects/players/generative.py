@@ -435,12 +435,18 @@ def _bounded_code(program: Program) -> Iterator[Spot]:
         if kind not in {"relu", "sigmoid", "softplus", "leaky_relu", "elu", "gelu", "silu"}:
             continue
         inner = operand(program, call)
-        layer = called(program, inner) if isinstance(inner, ast.Call) else ""
+        layer = called(program, inner) if isinstance(inner, ast.Call) and not _is_method(inner) else ""
         outer = program.parents.get(call)
         name = ast.unparse(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
         narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
         if (_LATENT.search(layer) or _LATENT.search(name)) and not narrow:
             yield spot(call, text=shown(call))
+
+
+def _is_method(call: ast.Call) -> bool:
+    """Tell whether a call is `z.mean(...)`, and no layer of `self`."""
+    function = call.func
+    return isinstance(function, ast.Attribute) and not ast.unparse(function.value).startswith("self")
 
 
 _CENTRED = re.compile(r"\* 2(\.0)? - 1|/ 127\.5\)? - 1|Normalize\(\(?\[?0\.5|- 0\.5\) / 0\.5|-1\.?0?, 1\.?0?\)")

@@ -251,7 +251,7 @@ def _larger(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         if called(program, call) in {"max", "maximum"} and len(call.args) == 2:
             names = [word(program, one) for one in call.args]
-            pair = all(re.search(r"(^|_)(q|critic|v)\w*[12ab]\w*$", one, re.IGNORECASE) for one in names)
+            pair = all(re.search(r"(^|_)(q|critic|v|value)s?_?[12ab](_\w*)?$", one, re.IGNORECASE) for one in names)
             if pair and names[0] != names[1] and "loss" not in text(call):
                 yield spot(call, text=shown(call))
 

@@ -176,9 +176,11 @@ def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None 
 
 
 def vander(x: Array, *, N: int | None = None) -> Array:
-    """The powers 0 to N - 1 of each element, as a new last dimension; N is the size of the last one by default."""
-    if not x.shape:
-        raise bad_option("vander", "x", tuple(x.shape), "at least one dimension")
+    """The powers 0 to N - 1 of each element, as a new last dimension; N is the size of the last one by default.
+
+    A number is taken as a tensor with one element.
+    """
+    x = x if x.shape else reshape_p(x, shape=(1,))
     count = x.shape[-1] if N is None else N
     if N is not None and N < 2:
         raise bad_option("vander", "N", N, "more than 1")

@@ -6,10 +6,13 @@ import pytest
 
 from glassgrad.doctor.reading.about import OF_COMMENTS, RULES
 from glassgrad.doctor.reading.lint import names, remarks_of
+from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import words
 from glassgrad.doctor.reading.source import Script, parsed
+from glassgrad.doctor.reading.suspects import STRONG, places
 from tests.doctor.reading import CASES
 from tests.doctor.reading.case import HEADS
+from tests.doctor.reading.sound import SOUND
 from tests.doctor.world import PROGRAMS, known, missed, variants
 from tests.doctor.world.practices import PRACTICES
 from tests.doctor.world.unusual import UNUSUAL
@@ -70,6 +73,15 @@ def test_the_healthy_programs_from_the_world_are_silent(library: str) -> None:
 def test_unusual_trainings_are_silent() -> None:
     trainings = UNUSUAL | PRACTICES
     assert {name: told for name, text in trainings.items() if (told := found(HEADS["torch"] + text))} == {}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_habits_of_sound_scripts_are_no_faults(name: str) -> None:
+    script = parsed("script.py", HEADS["torch"] + SOUND[name])
+    assert isinstance(script, Script), script
+    assert [one for one in remarks_of(script, names()) if one.severity != "info"] == []
+    looks = places(Program(script.tree))
+    assert [(one.title, lines) for one, lines, _ in looks if one.words.weight >= STRONG] == []
 
 
 def test_a_script_of_other_libraries_is_not_judged() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from glassgrad.doctor.reading.flow import EACH, Frame, Value, flow, frames_of
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import callee_of, is_name, is_op, method_of, target_text
+from glassgrad.doctor.reading.nodes import callee_of, is_name, is_op, method_of, object_of, target_text
 from glassgrad.doctor.reading.program import Class, Program, argument, constant, number
 
 _SAME = named("to cuda cpu eval train double float half bfloat16 requires_grad_ apply contiguous share_memory compile")
@@ -52,10 +53,30 @@ def modules(program: Program, value: Value | ast.expr, depth: int = 0) -> list[M
     return found or None
 
 
-def module(program: Program, value: Value | ast.expr) -> Module | None:
-    """Return the only module that a value can stand for."""
-    found = modules(program, value)
-    return found[0] if found is not None and len(set(found)) == 1 else None
+_OBSERVATION = re.compile(r"^(s|state|obs|observation|ob)$", re.IGNORECASE)
+_METHODS = named("float to cuda")
+_CONVERSIONS = _METHODS | named("from_numpy tensor Tensor FloatTensor as_tensor Variable array asarray")
+
+
+def sees_one(program: Program, owner: Class | None) -> bool:
+    """Tell whether all calls of a module give it one observation and no batch: `policy(torch.from_numpy(state))`."""
+    given = []
+    for call in program.calls if owner is not None else ():
+        made = modules(program, call.func) if call.args and isinstance(call.func, ast.Name | ast.Attribute) else None
+        if made and all(one.owner is owner for one in made):
+            given.append(call.args[0])
+    return bool(given) and all(_OBSERVATION.match(_converted(one)) for one in given)
+
+
+def _converted(node: ast.expr) -> str:
+    """Return the name of what an expression converts to a tensor; empty for anything else."""
+    while isinstance(node, ast.Call) and callee_of(node) in _CONVERSIONS:
+        held = object_of(node) if callee_of(node) in _METHODS else None
+        given = held if held is not None else node.args[0] if node.args else None
+        if given is None:
+            return ""
+        node = given
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _module(program: Program, one: Value, depth: int) -> list[Module] | None:

@@ -69,11 +69,13 @@ class Program:
             elif isinstance(call.func, ast.Attribute):
                 self._calls_of[f".{call.func.attr}"].append(call)
         self.functions = {node.name: node for node in self.nodes if isinstance(node, FUNCTIONS)}
-        self.classes = {node.name: self._class(node) for node in self.nodes if isinstance(node, ast.ClassDef)}
+        self._classes = {node: self._class(node) for node in self.nodes if isinstance(node, ast.ClassDef)}
+        # Notebooks define a class again and again: a name means the last one, a method belongs to its own.
+        self.classes = {node.name: one for node, one in self._classes.items()}
         self._bound: dict[tuple[Scope, str], list[Bound]] = defaultdict(list)
         for node in self.nodes:
             self._bind(node)
-        for one in self.classes.values():
+        for one in self._classes.values():
             one.is_module = self._is_module(one, 0)
 
     # --- the tree ---
@@ -123,7 +125,7 @@ class Program:
     def owner(self, node: ast.AST) -> Class | None:
         """Return the class around a node."""
         around = self.nearest(node, ast.ClassDef)
-        return None if around is None else self.classes.get(around.name)
+        return None if around is None else self._classes[around]
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """Return the statement that a node is part of."""

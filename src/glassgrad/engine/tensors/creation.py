@@ -215,7 +215,12 @@ def linspace(
         raise bad_option("linspace", "steps", steps, "0 or more")
     if wanted.kind in "iu":
         return _finish(_whole_steps(int(start), int(end), steps, wanted), requires_grad, device)
-    return _finish(np.linspace(start, end, steps, dtype=wanted), requires_grad, device)
+    return _finish(np.linspace(_number(start), _number(end), steps, dtype=wanted), requires_grad, device)
+
+
+def _number(given: float | Tensor) -> complex:
+    """Return a bound as a Python number: a tensor's dtype would round the other bound."""
+    return complex(found) if isinstance(found := np.asarray(given).item(), complex) else float(found)
 
 
 @devices.on_the_processor
@@ -235,7 +240,8 @@ def logspace(
         raise bad_option("logspace", "steps", steps, "0 or more")
     if wanted.kind in "iu":
         start, end = int(start), int(end)
-    numbers = np.power(np.asarray(base, np.result_type(base, 1.0)), np.linspace(start, end, steps))
+    exponents = np.linspace(_number(start), _number(end), steps)
+    numbers = np.power(np.asarray(base, np.result_type(base, 1.0)), exponents)
     return _finish(numbers.astype(wanted), requires_grad, device)
 
 

@@ -210,8 +210,9 @@ for epoch in range(10):
 for i in range(10):
     for i, (x, y) in enumerate(batches):  #!
         optimizer.step()
+    print("epoch", i)
 """,
-        (("for i in range", "for epoch in range"),),
+        (("for i in range", "for epoch in range"), ('epoch", i', 'epoch", epoch')),
     ),
     Case(
         "errors swallowed around the step",

@@ -119,7 +119,9 @@ def _behind(program: Program, inner: Iteration) -> Iterator[Event]:
 @reads("no step")
 def _no_step(program: Program) -> Iterator[Spot]:
     has = any(library_name(program, one) and ".optim." in f"{program.names.full(one.func)}." for one in program.calls)
-    all_steps = any(one.of("step") for one in iterations(program)) or "step" in _attributes(program)
+    all_steps = any(one.of("step") for one in iterations(program)) or any(
+        name == "step" or name.startswith("step_") for name in _attributes(program)
+    )
     for one in trainings(program):
         if has and one.whole and one.is_known and one.own("zero") and not all_steps:
             yield spot(one.own("backward")[0].node, loop=f"line {one.node.lineno}")
@@ -134,7 +136,11 @@ def _attributes(program: Program) -> set[str]:
 def _no_backward(program: Program) -> Iterator[Spot]:
     for one in iterations(program):
         steps, zeros = one.own("step"), one.own("zero")
-        if one.whole and one.is_known and steps and zeros and not one.of("backward"):
+        given = any(  # by another process, say
+            isinstance(node, ast.Attribute) and node.attr in {"grad", "_grad"} and isinstance(node.ctx, ast.Store)
+            for node in ast.walk(one.node)
+        )
+        if one.whole and one.is_known and steps and zeros and not one.of("backward") and not given:
             yield spot(steps[0].node, step=shown(steps[0].node))
 
 

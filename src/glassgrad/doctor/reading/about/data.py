@@ -56,8 +56,25 @@ def _not_shuffled(program: Program) -> Iterator[Spot]:
         shuffle = argument(call, "shuffle", 2)
         off = shuffle is None or constant(shuffle) is False
         streams = any("Iterable" in base for one in program.classes.values() for base in one.bases)
-        if trains and off and not ordered and not streams and not is_starred(call):
+        known = not ordered and not streams and not is_starred(call)
+        if trains and off and known and not _only_peeked_at(program, call, name):
             yield spot(call, loader=name or _data_name(call))
+
+
+def _only_peeked_at(program: Program, call: ast.Call, name: str) -> bool:
+    """Tell whether a script takes only single batches of a loader, by `next(iter(loader))`."""
+    scope, begin = program.scope(call), program.statement(call).lineno
+    ends = [bound.line for bound in program.bindings(scope, name) if bound.line > begin]
+    uses = [
+        node
+        for node in program.nodes
+        if isinstance(node, ast.Name)
+        and (node.id, type(node.ctx)) == (name, ast.Load)
+        and begin < node.lineno <= min(ends, default=node.lineno)
+        and not program.is_parameter(program.scope(node), name)
+    ]
+    outer = [program.parents.get(node) for node in uses]
+    return bool(uses) and all(isinstance(one, ast.Call) and ast.unparse(one.func) == "iter" for one in outer)
 
 
 def is_starred(call: ast.Call) -> bool:
@@ -77,7 +94,9 @@ def _left_out(program: Program) -> Iterator[Spot]:
 def _same_data(program: Program) -> Iterator[Spot]:
     for call, name in _loaders(program):
         data = _data_name(call)
-        if _HELD_OUT.search(name) and _TRAIN.search(data) and not _HELD_OUT.search(data) and not _TRAIN.search(name):
+        parted = any(is_given(call, one) for one in ("sampler", "batch_sampler"))  # it may take the other examples
+        other = _TRAIN.search(data) and not _HELD_OUT.search(data)
+        if _HELD_OUT.search(name) and not _TRAIN.search(name) and other and not parted:
             yield spot(call, loader=name, data=data)
     yield from trained_on(program)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.learning import detached, exchanged
+from glassgrad.doctor.reading.actors import sees_one
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.nodes import (
     both_ways,
@@ -215,7 +216,7 @@ def _over_the_batch(program: Program) -> Iterator[Spot]:
 
 def _mixes(program: Program, call: ast.Call, operand: ast.expr) -> bool:
     """Tell whether a softmax along the first axis mixes the examples of a batch."""
-    plain = not _attends(program, call) and not _weighs(program, call)
+    plain = not _attends(program, call) and not _weighs(program, call) and not sees_one(program, program.owner(call))
     return plain and _of_a_batch(program, operand) and not _of_one(program, call, operand)
 
 

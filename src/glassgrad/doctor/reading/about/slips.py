@@ -22,6 +22,7 @@ from glassgrad.doctor.reading.nodes import (
     reads_in,
     target_text,
     within,
+    without,
 )
 from glassgrad.doctor.reading.program import Function, Program, argument, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
@@ -31,6 +32,7 @@ _MASKS = re.compile(r"^(dones?|terminals?|terminated|is_done|not_done|\w*mask\w*
 _NEXT = re.compile(r"^((next|new)_(state|obs|observation)|s_next|next_s|s_)(_batch|_b|s)?$", re.IGNORECASE)
 _WORTH = re.compile(r"gamma|discount|target", re.IGNORECASE)
 """Names of what makes the value of the next state a part of the target."""
+_READY = re.compile(r"target|adv|returns?$|gae", re.IGNORECASE)
 _REWARD = re.compile(r"^(r|rew|rewards?)(_batch|_b|s)?$", re.IGNORECASE)
 _KEPT = re.compile(r"best|snapshot|saved|checkpoint|backup|before|old|initial|original", re.IGNORECASE)
 _FOLLOWS = re.compile(r"(^|_)(target|tgt|teacher|ema|shadow|frozen|old|prev|reference|ref)(_|\d|$)", re.IGNORECASE)
@@ -120,10 +122,11 @@ def _mask(program: Program) -> Iterator[Spot]:
         read = reads_in(around)
         names = [one.id for one in target.elts if isinstance(one, ast.Name)]
         rewarded = any(_REWARD.match(name) for name in names if name in read)
+        ready = any(map(_READY.search, names))  # targets that were computed with the mask
         valued = any(map(_WORTH.search, read))  # a discount or a target has a name there
         for name in names:
             known = _MASKS.match(name) or (_NEXT.match(name) and valued)
-            if known and name not in read and ("mask" in name or rewarded):
+            if known and name not in read and ("mask" in name or rewarded) and not ready:
                 yield spot(node, name=name)
 
 
@@ -365,8 +368,16 @@ def _thrown(program: Program) -> Iterator[Spot]:
         call = node.value
         held = object_of(call) if method_of(call) in _RETURNS else None
         inside_code = program.function(node) is not None or program.loops(node)  # a cell of a notebook shows its value
-        if inside_code and isinstance(held, ast.Name) and held.id != "self" and layer(program, held) is None:
+        if inside_code and isinstance(held, ast.Name) and held.id != "self" and not _is_object(program, held):
             yield spot(call, text=shown(call), name=held.id, remedy=f"{held.id} = {shown(call)}")
+
+
+def _is_object(program: Program, name: ast.Name) -> bool:
+    """Tell whether a name stands for a module or for an object of another class, whose methods may change it."""
+    made = program.value_of(name)
+    kind = callee_of(made if made is None else without(made, "to", "cuda"))
+    is_tensor = kind.endswith(("Tensor", "Variable", "Parameter"))
+    return layer(program, name) is not None or (kind[:1].isupper() and not is_tensor)
 
 
 @reads("dropout off for good")

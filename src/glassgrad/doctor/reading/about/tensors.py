@@ -82,12 +82,14 @@ def _is_graph(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
 @reads("graph grows")
 def _accumulated(program: Program) -> Iterator[Spot]:
     for one in trainings(program):
-        names = {name for event in one.own("backward") for name in _begun_at(event)}
+        backward = one.own("backward")
         for node in ast.walk(one.node):
             added = _added(node)
             if added is None:
                 continue
             total, value = added
+            scope = program.function(node)  # a function called in the loop has its own name for its own loss
+            names = {name for event in backward if program.function(event.node) is scope for name in _begun_at(event)}
             name = next((one for one in sorted(names) if _keeps(value, one)), "")
             if name and total not in names and not _used_in_backward(program, total):
                 assert isinstance(node, ast.expr | ast.stmt)

@@ -192,6 +192,9 @@ def _lost(program: Program) -> Iterator[Spot]:
         owner = call.func.value if isinstance(call.func, ast.Attribute) and not full else None
         method = isinstance(owner, ast.Name | ast.Subscript)
         lists = name in {"append", "sort", "normalize"} and method
+        lists |= (
+            method and name == "resize" and not re.search(r"im(g|age)?s?$", ident(operand(program, call)))
+        )  # NumPy's
         inside = program.function(node) is not None or program.loops(node)
         if not (library or method) or name not in _LOST | {"sorted"}:
             continue
@@ -317,7 +320,8 @@ def _among(program: Program) -> Iterator[Spot]:
 
 def _whole_table(program: Program, columns: list[tuple[ast.expr, ast.Subscript, ast.Assign]]) -> Iterator[Spot]:
     """Yield `x = data` beside `y = data[:, -1]`."""
-    tables = {text(value.value): node for target, value, node in columns if LABELS.search(ident(target))}
+    labels = [row for row in columns if isinstance(row[0], ast.Name) and LABELS.search(row[0].id)]
+    tables = {text(value.value): node for _, value, node in labels}
     for target, value, node in assigned(program.tree):
         said = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", text(value))
         if said in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):

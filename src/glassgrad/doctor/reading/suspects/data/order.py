@@ -121,10 +121,19 @@ def _same_rows(program: Program, loop: Loop) -> Iterator[Spot]:
             continue
         first = rows.lower is None or number(rows.lower) == 0
         shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
-        again = any(ident(target) == ident(part) for target, _, _ in assigned(loop))
+        again = _comes_anew(program, part) or any(ident(target) == ident(part) for target, _, _ in assigned(loop))
         drawn = again or not ident(part) or re.search(r"perm|order|idx|indices", ident(part))
         if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
             yield look_at(part)
+
+
+def _comes_anew(program: Program, part: ast.Subscript) -> bool:
+    """Tell whether each round of a loop has another tensor, as in `for batch in loader: batch.y[:n]`."""
+    root: ast.AST = part
+    while isinstance(root, ast.Subscript | ast.Attribute):
+        root = root.value
+    sets = (one for loop in program.loops(part)[:1] for one in ast.walk(loop) if isinstance(one, ast.Name))
+    return isinstance(root, ast.Name) and any(one.id == root.id and isinstance(one.ctx, ast.Store) for one in sets)
 
 
 # --- splits ---

@@ -70,7 +70,7 @@ def _alone(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign
     if not isinstance(target, ast.Name) or (function is not None and function.name == "forward"):
         return
     if _reorders(program, target.id, value) or _filters(target.id, value):
-        partner = _partner(program, node, target.id)
+        partner = _partner(program, node, target.id, ident(getattr(value, "slice", None)))
         if partner:
             yield look_at(node, partner=partner)
 
@@ -95,14 +95,20 @@ def _filters(name: str, value: ast.expr) -> bool:
     return chosen and isinstance(value, ast.ListComp) and ident(value.generators[0].iter) == name
 
 
-def _partner(program: Program, node: ast.stmt, name: str) -> str:
-    """Return the variable that goes with another into a call or a result, one of both labels, and is not set beside."""
+def _partner(program: Program, node: ast.stmt, name: str, order: str) -> str:
+    """Return the variable that goes with another into a call or a result, one of both labels, and is not set beside.
+
+    What is set with the same `order`, wherever in the function, is in order too.
+    """
     around = program.function(node) or program.tree
     rows = [row for row in assigned(around) if abs(row[2].lineno - node.lineno) < 4]
     near = {ident(target) for target, value, _ in rows if ident(target) in words_in(value)}
+    near |= {order, *(ident(target) for target, value, _ in assigned(around) if order and order in words_in(value))}
     for one in ast.walk(around):
         if isinstance(one, ast.Tuple | ast.Call) and one.lineno > node.lineno:
-            names = {it.id for it in nodes_in(one, ast.Name) if isinstance(it.ctx, ast.Load)}
+            functions = {it.func for it in nodes_in(one, ast.Call)}
+            read = (it for it in nodes_in(one, ast.Name) if isinstance(it.ctx, ast.Load))
+            names = dict.fromkeys(it.id for it in read if it not in functions)
             others = [it for it in names if bool(LABELS.search(it)) != bool(LABELS.search(name)) and it not in near]
             labels = [it for it in others if LABELS.search(it) or LABELS.search(name)]
             data = [it for it in labels if program.bindings(program.scope(node), it) or _given(around, it)]

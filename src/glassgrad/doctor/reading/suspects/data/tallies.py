@@ -59,6 +59,8 @@ def _other_count(program: Program) -> Iterator[Spot]:
 
 def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.expr, summed: bool) -> str:
     """Return why a count does not fit a sum; empty if it may fit."""
+    held = program.value_of(below) if isinstance(below, ast.Name) else None
+    below = held if held is not None and "len(" in ast.unparse(held) else below
     roles = [[any(map(role.search, words_in(one))) for role in (HELD_OUT, TRAIN)] for one in (loop.iter, below)]
     evaluates = re.match(r"eval|val|test|score|accuracy", getattr(program.function(loop), "name", "")) is not None
     given = roles[0] == [False, False] and evaluates and roles[1] == [False, True]
@@ -72,7 +74,8 @@ def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.ex
     means = re.search(r"\.mean\(\)|/ len|loss\.item\(\)$|loss$", value) and not re.search(r"\*|sum", value)
     known = means and not (summed and value.endswith(("loss", "loss.item()")))
     examples = re.search(r"\.dataset\)|len\(\w*(data|set|ds|_x|x_\w+|X\w*)\)$|n_(train|test|val)|n_samples", said)
-    return "the sum adds a mean for each batch" if known and examples else ""
+    batches = isinstance(below, ast.BinOp)  # examples / size of a batch
+    return "the sum adds a mean for each batch" if known and examples and not batches else ""
 
 
 @suspects_each("division without a remainder", operations(ast.FloorDiv))
@@ -179,13 +182,14 @@ def _titled(program: Program) -> Iterator[Spot]:
             if isinstance(said, ast.Constant) and isinstance(value, ast.FormattedValue):
                 words = re.split(r"[|,;]|\s{2,}", str(said.value))[-1]
                 shows = text(value.value)
-                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE) and "train" not in words
+                held = re.search(r"\b(val|valid|validation|test|dev)\b", words, re.IGNORECASE)
+                held = None if re.search("train", words, re.IGNORECASE) else held
                 if held and TRAIN.search(shows) and not HELD_OUT.search(shows) and isinstance(node, ast.expr):
                     yield spot(node, text=shown(value.value), words=words.strip())
     for node in program.nodes:
         if isinstance(node, FUNCTIONS) and re.match(r"(val|test|eval)", node.name) and "backward" not in words_in(node):
             for loop in nodes_in(node, ast.For):
-                if TRAIN.search(text(loop.iter)) and not re.search(r"split|mode", text(loop.iter)):
+                if TRAIN.search(text(loop.iter)) and not re.search(r"split|mode|test|val", text(loop.iter)):
                     yield spot(loop, text=shown(loop.iter), words=node.name)
 
 

@@ -158,11 +158,19 @@ def _shadowed(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find an inner loop, or a loop over parts, that takes the variable of the outer loop or of its own source."""
     names = names_in(loop.target) - {"_"}
     outer = [one for one in program.loops(loop) if isinstance(one, ast.For) and names_in(one.target) & names]
-    if outer and has_call(outer[0], "backward", "step"):
+    if outer and has_call(outer[0], "backward", "step") and _reads_behind(outer[0], loop, names):
         yield spot(loop, outer[0], text=shown(loop.iter), name=min(names_in(outer[0].target) & names))
     own = names & names_in(loop.iter)
-    if own and re.search(r"optim|model|net|sched", min(own)):
+    if own and re.search(r"optim|model|net|sched", min(own)) and _reads_behind(program.scope(loop), loop, own):
         yield spot(loop, text=shown(loop.iter), name=min(own))
+
+
+def _reads_behind(outer: ast.AST, inner: ast.For, names: set[str]) -> bool:
+    """Tell whether the block around a loop reads one of the loop's variables behind it."""
+    end = inner.end_lineno or inner.lineno
+    body = getattr(outer, "body", [])  # without what follows a loop's `else`
+    reads = (one for part in body for one in nodes_in(part, ast.Name) if one.id in names)
+    return any(isinstance(one.ctx, ast.Load) and one.lineno > end for one in reads)
 
 
 @suspects_each("errors swallowed around the step", ast.Try)

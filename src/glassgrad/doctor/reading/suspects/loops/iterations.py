@@ -19,6 +19,7 @@ from glassgrad.doctor.reading.suspects.nodes import has_call, is_binary, is_with
 from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 
 _TRAINS = re.compile(r"(compute_|get_|training_)?(loss|criterion)|training_step|train_step")
+_CLEARS = re.compile(r"zero_grad|\.grad = |\.grad\.(data\.)?(zero_|fill_)")
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
 _OTHERS = re.compile(
     r"target|teacher|large|frozen|pretrain|soft|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric",
@@ -33,12 +34,18 @@ _OTHERS = re.compile(
 def _never_cleared(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find a backward pass and a step in a loop without zero_grad in that loop."""
     steps, passes = one.of("step"), one.own("backward")
-    inside = one.of("zero") or re.search(r"zero_grad|\.grad = None|\.grad\.zero_|\.grad\.fill_", text(one.node))
+    inside = one.of("zero") or _CLEARS.search(text(one.node)) or _calls_one_that_clears(program, one.node)
     known = one.whole or re.search(r"train|step|fit|update|epoch|optimi", getattr(one.node, "name", ""))
     closure = isinstance(one.node, FUNCTIONS) and all(it.loops for it in steps)
     if steps and not inside and known and not closure:
         elsewhere = "only outside of the loop" if "zero_grad" in source(program) else "nowhere"
         yield from (look_at(event.node, where=elsewhere) for event in (passes[0], steps[0]))
+
+
+def _calls_one_that_clears(program: Program, node: ast.AST) -> bool:
+    """Tell whether a part of a script calls a function that clears gradients by hand."""
+    clears = {one.name for one in program.nodes if isinstance(one, FUNCTIONS) and _CLEARS.search(text(one))}
+    return any(callee(one) in clears for one in nodes_in(node, ast.Call))
 
 
 @suspects_each("gradients cleared in some rounds", trainings)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.program import Program, argument, constant, is_given
+from glassgrad.doctor.reading.program import Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.loops.training import (
@@ -95,7 +95,8 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
         layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
         layer = layer or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
-    makes = callee(value) in {"add_module", "append", "setattr"} or _CHANGES.search(callee(value))
+    layer = callee(value) == "append" and len(value.args) == 1 and isinstance(value.args[0], ast.Call | ast.Name)
+    makes = layer or callee(value) in {"add_module", "setattr"} or _CHANGES.search(callee(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
 
 
@@ -209,7 +210,9 @@ def _never(program: Program, made: ast.Call) -> object:
     uses = [one for one in program.nodes if isinstance(one, ast.Name | ast.Attribute) and text(one) == name]
     ways = [program.parents.get(one) for one in uses if isinstance(one.ctx, ast.Load)]
     only = all(isinstance(one, ast.Attribute) and one.attr in {"zero_grad", "param_groups"} for one in ways)
-    return only and not (isinstance(target, ast.Attribute) and len(program.classes) == 0) and look_at(made, name=name)
+    meant = number(argument(made, "lr", 1)) == 0
+    alone = isinstance(target, ast.Attribute) and len(program.classes) == 0
+    return only and not meant and not alone and look_at(made, name=name)
 
 
 @suspects("rate of the first group only")

@@ -27,6 +27,7 @@ _KINDS = frozenset({"weight", "bias", "gamma", "beta", "running_mean", "running_
 """Names of parameters in layers of the library."""
 _OTHERS = "torchvision", "timm", "transformers", "hub"
 _KEPT = re.compile(r"best|lowest|highest|(min|max)_\w*(loss|acc|err|score)")
+_LIMIT = re.compile(r"tol|thres|limit|eps", re.IGNORECASE)
 _BEST = re.compile(r"best|min_|max_|lowest|highest", re.IGNORECASE)
 
 
@@ -79,10 +80,17 @@ def _awake(program: Program) -> Iterator[Spot]:
         if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
             calls = [one for one in nodes_in(block, ast.Call) if _is_model(program, one)]
             yield from (look_at(one, block) for one in calls[:1])
-        elif isinstance(block, FUNCTIONS) and re.match(r"_?(eval|valid|test|accuracy|score|predict)", block.name):
+        elif isinstance(block, FUNCTIONS) and _judges(program, block):
             calls = [one for one in nodes_in(block, ast.Call) if _is_model(program, one)]
             if "no_grad" not in text(block) and not has_call(block, "backward"):
                 yield from (look_at(one, block) for one in calls[:1])
+
+
+def _judges(program: Program, function: Function) -> bool:
+    """Tell whether a function evaluates a model, by its name; the scores of a module's attention do not."""
+    owner = program.owner(function)
+    own = owner is not None and owner.is_module
+    return re.match(f"_?(eval|valid|test|accuracy{'' if own else '|score|predict'})", function.name) is not None
 
 
 def _is_model(program: Program, call: ast.Call) -> bool:
@@ -303,7 +311,8 @@ def _best(program: Program, node: ast.If) -> Iterator[Spot]:
         return
     for best, value in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
         name = text(best)
-        if not _BEST.search(name) or not isinstance(best, ast.Name | ast.Attribute) or number(value) is not None:
+        known = _BEST.search(name) and not _LIMIT.search(name)
+        if not known or not isinstance(best, ast.Name | ast.Attribute) or number(value) is not None:
             continue
         body = " ".join(text(one) for one in node.body)
         keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)

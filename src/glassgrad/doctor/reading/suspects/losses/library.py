@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.gradients import switched_off
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Program, argument, constant
@@ -148,7 +149,18 @@ def _cosines(program: Program, one: Loss) -> object:
 def _itself(program: Program, one: Loss) -> object:
     sides = [held(program, side) for side in (one.input, one.target)]
     texts = [text(side) for side in sides if side is not None]
-    return len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant) and look_at(one.call)
+    same = len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant)
+    return same and not any(_is_filled(program, side) for side in (one.input, one.target)) and look_at(one.call)
+
+
+def _is_filled(program: Program, side: ast.expr | None) -> bool:
+    """Tell whether a script writes into parts of a tensor: `target[rows, actions] = ...`."""
+    while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute):  # `target.detach()`
+        side = side.func.value
+    return isinstance(side, ast.Name) and any(
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and ident(node) == side.id
+        for node in ast.walk(program.scope(side))
+    )
 
 
 _PARTS = (frozenset({"train", "tr"}), frozenset({"val", "valid", "validation", "dev"}), frozenset({"test", "te"}))
@@ -224,7 +236,8 @@ def _cut(program: Program, one: Loss) -> object:
         return False
     given = [constant(part) for part in (*node.args, *(key.value for key in node.keywords))]
     tiny = any(isinstance(part, float) and (0 < abs(part) < 0.01 or 0.99 < part < 1) for part in given)
-    return not tiny and not words_of(node) & {"eps", "epsilon"} and look_at(node, one.call)
+    known = tiny or words_of(node) & {"eps", "epsilon"} or switched_off(program, one.call) is not None
+    return not known and look_at(node, one.call)
 
 
 @suspects_each("logits viewed before their loss", losses)

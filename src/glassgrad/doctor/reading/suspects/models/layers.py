@@ -88,9 +88,16 @@ def feeds_layer(program: Program, call: ast.expr) -> bool:
     for node in nodes_in(function, ast.Call):
         given = node.args[0] if node.args else None
         later = isinstance(given, ast.Name) and given.id == target.id and given.lineno > call.lineno
-        if later and layer(program, node.func) is not None:
+        if later and (layer(program, node.func) is not None or _is_part(program, node)):
             return True
     return False
+
+
+def _is_part(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call is one of `self.part`, which may be a layer that another file defines."""
+    func = call.func
+    own = isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
+    return own and isinstance(func, ast.Attribute) and program.method(program.owner(call), func.attr) is None
 
 
 def rows(program: Program) -> Iterator[list[tuple[str, ast.expr]]]:

@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.actors import sees_one, setting
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -29,7 +29,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     rows,
 )
 from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import ident, text
+from glassgrad.doctor.reading.suspects.spelling import ident, source, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
@@ -63,7 +63,8 @@ def _bounded_output(program: Program, one: Loss) -> object:
 @suspects_each("normalised output", models_called)
 def _normalised_output(program: Program, call: ast.Call) -> object:
     name, node = last_op(program, call) or ("", call)
-    return (name in NORMALISING - {"layernorm"} or name.startswith("dropout")) and look_at(node)
+    sometimes = any(isinstance(one, ast.If) for one in program.outward(node))  # as behind all layers but the last
+    return (name in NORMALISING - {"layernorm"} or name.startswith("dropout")) and not sometimes and look_at(node)
 
 
 @suspects("one output for several classes")
@@ -124,8 +125,9 @@ def _twice(program: Program) -> Iterator[Spot]:
         if name in ends and _doubles(inner, name):
             yield spot(call, first=inner, second=name)
     for row in rows(program):
+        several = {name for name, _ in row}  # one kind: a list from which each layer takes its own
         for (first, _), (second, made) in itertools.pairwise(row):
-            if second in ends and _doubles(first, second):
+            if second in ends and _doubles(first, second) and len(several) > 1:
                 yield spot(made, first=first, second=second)
 
 
@@ -219,7 +221,8 @@ def _over_batch(program: Program) -> Iterator[Spot]:
         if name in REDUCING | {"cosinesimilarity", "argmax"} and axes(program, call) == (0,) and operand is not None:
             held = program.value_of(operand) if isinstance(operand, ast.Name) else None
             said = text(operand) + (text(held))
-            if not _STACKED.search(said) and layer(program, call.func) is None:
+            one = sees_one(program, program.owner(call)) or "edge_index" in source(program)  # nodes of one graph
+            if not _STACKED.search(said) and layer(program, call.func) is None and not one:
                 yield look_at(call)
     for call in program.calls:
         if library_name(program, call) in {"Softmax", "LogSoftmax"} and axes(program, call) == (0,):

@@ -119,6 +119,10 @@ def _labels(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterat
             yield look_at(call)
 
 
+_BENT = re.compile(r"relu|log|exp|bce|criterion|loss_fn|softplus|crit\(", re.IGNORECASE)
+"""What makes a term of a critic's loss more than a score."""
+
+
 @suspects_rows("sign of the critic", named_values)
 def _critic(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[Spot]:
     """Find critic losses real - fake, hinge losses with exchanged signs, and a generator that lowers its score."""
@@ -126,7 +130,7 @@ def _critic(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterat
         yield from _hinges(program, value)
         terms = signed(program, value)
         sides = {side: {sign for sign, part in terms if _side(program, part) == side} for side in ("real", "fake")}
-        bare_terms = not re.search(r"relu|log|bce|criterion|loss_fn|softplus|crit\(", text(value), re.IGNORECASE)
+        bare_terms = not _BENT.search(text(value))
         if sides == {"real": {1}, "fake": {-1}} and bare_terms and not _score_falls(program, value):
             yield look_at(value)
     elif _MAKER_LOSS.search(name) and mentions_any(program, re.compile("critic|wass|wgan", re.IGNORECASE)):
@@ -383,11 +387,17 @@ def _bounded_code(program: Program, call: ast.Call) -> object:
     if kind not in {"relu", "sigmoid", "softplus", "leaky_relu", "elu", "gelu", "silu"}:
         return False
     inner = operand(program, call)
-    layer = called(program, inner) if isinstance(inner, ast.Call) else ""
+    layer = called(program, inner) if isinstance(inner, ast.Call) and not _is_method(inner) else ""
     outer = program.parents.get(call)
     name = text(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
     narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
     return (_LATENT.search(layer) or _LATENT.search(name)) and not narrow
+
+
+def _is_method(call: ast.Call) -> bool:
+    """Tell whether a call is `z.mean(...)`, and no layer of `self`."""
+    function = call.func
+    return isinstance(function, ast.Attribute) and not ast.unparse(function.value).startswith("self")
 
 
 _CENTRED = re.compile(r"\* 2(\.0)? - 1|/ 127\.5\)? - 1|Normalize\(\(?\[?0\.5|- 0\.5\) / 0\.5|-1\.?0?, 1\.?0?\)")

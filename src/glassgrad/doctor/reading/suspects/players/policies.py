@@ -209,7 +209,7 @@ def _larger(program: Program, call: ast.Call) -> object:
     if called(program, call) not in {"max", "maximum"} or len(call.args) != 2:
         return False
     names = [word(program, one) for one in call.args]
-    pair = all(re.search(r"(^|_)(q|critic|v)\w*[12ab]\w*$", one, re.IGNORECASE) for one in names)
+    pair = all(re.search(r"(^|_)(q|critic|v|value)s?_?[12ab](_\w*)?$", one, re.IGNORECASE) for one in names)
     return pair and names[0] != names[1] and "loss" not in text(call)
 
 

@@ -77,7 +77,8 @@ def _bootstraps(program: Program) -> Iterator[Spot]:
             text(said.targets[0]) == text(one) or word(program, said.targets[0]) == word(program, one) for one in others
         )
         guarded = [one.test for one in program.outward(node) if isinstance(one, ast.If | ast.IfExp | ast.While)]
-        masked = [rf"\b{re.escape(word(program, one))}\[[^\]\n]*(mask|done|final|term|end)" for one in others]
+        names = {it for one in others for it in (*words_in(one), *_sources(program, one))}
+        masked = [rf"\b{re.escape(one)}\[[^\]\n]*(mask|done|final|term|end)" for one in sorted(names)]
         if recursive or any(map(_ENDS.search, mine)) or any(map(_ENDS.search, (text(one) for one in guarded))):
             continue
         inside = around(program, node) if program.function(node) is not None else ""
@@ -349,6 +350,7 @@ def _is_tested(loops: list[ast.For | ast.AsyncFor | ast.While], name: str) -> bo
 def _alias(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> Iterator[Spot]:
     """Find `target_net = policy_net`: both names are one network."""
     plain = isinstance(value, ast.Name | ast.Attribute) and not isinstance(statement, ast.Return)
+    plain = plain and text(value) != name  # `self.global_net = global_net` keeps what it got
     if plain and re.search(
         r"^(target|tgt|teacher|ema|shadow|frozen|ref|old|prev|global|best)_?(net|model|policy|q|actor|critic|\w*net)\w*$|_target$",
         name,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from glassgrad.doctor.reading.flow import EACH, Frame, Value, flow, frames_of
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import callee_of, is_name, is_op, method_of, object_of, target_text
+from glassgrad.doctor.reading.nodes import callee_of, is_name, is_negative, is_op, method_of, object_of, target_text
 from glassgrad.doctor.reading.program import Class, Program, argument, constant, number
 
 _SAME = named("to cuda cpu eval train double float half bfloat16 requires_grad_ apply contiguous share_memory compile")
@@ -233,7 +233,7 @@ def setting(program: Program, value: Value | ast.expr | None, depth: int = 0) ->
     node = one.node
     if isinstance(node, ast.Constant):
         return number(node) if not one.path else None
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+    if is_negative(node):
         inner = setting(program, Value(node.operand, one.frame), depth + 1)
         return None if inner is None else -inner
     if isinstance(node, ast.BinOp):

@@ -17,6 +17,11 @@ def is_op(node: object, kind: type[ast.operator] | UnionType) -> TypeGuard[ast.B
     return isinstance(node, ast.BinOp) and isinstance(node.op, kind)
 
 
+def is_negative(node: object) -> TypeGuard[ast.UnaryOp]:
+    """Tell whether a node is something with a minus before it."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
 def compares(node: object, kind: type[ast.cmpop] | UnionType) -> TypeGuard[ast.Compare]:
     """Tell whether a node is a comparison of a kind, such as `ast.Eq`."""
     return isinstance(node, ast.Compare) and isinstance(node.ops[0], kind)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from glassgrad.doctor.reading.names import Names, last
-from glassgrad.doctor.reading.nodes import Kind, ident, method_of, of_self
+from glassgrad.doctor.reading.nodes import Kind, ident, is_negative, method_of, of_self
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
@@ -319,7 +319,7 @@ def argument(call: ast.Call, name: str, place: int = -1) -> ast.expr | None:
 
 def constant(node: ast.expr | None) -> object:
     """Return the number, text or truth value that an expression is; None for any other expression."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+    if is_negative(node):
         value = constant(node.operand)
         return -value if isinstance(value, int | float) else None
     return node.value if isinstance(node, ast.Constant) else None

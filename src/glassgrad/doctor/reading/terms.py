@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from glassgrad.doctor.reading.bindings import reaching
 from glassgrad.doctor.reading.flow import EACH, Frame, Value, flow
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_name
+from glassgrad.doctor.reading.nodes import is_name, is_negative
 from glassgrad.doctor.reading.program import Program, number
 
 _REDUCING = named("mean sum nanmean")
@@ -96,7 +96,7 @@ class _Terms:
 
     def _end(self, value: Value, depth: int) -> Iterator[Term]:
         node, frame = value.node, value.frame
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        if is_negative(node):
             yield from (one.turned(-1) for one in self.of(Value(node.operand, frame), depth))
         elif isinstance(node, ast.BinOp):
             yield from self._operation(node, frame, depth)

@@ -18,6 +18,7 @@ from glassgrad.doctor.reading.nodes import (
     elements,
     holds,
     ident,
+    is_negative,
     is_op,
     mentions,
     method_of,
@@ -296,7 +297,7 @@ def _begin(program: Program, best: ast.expr) -> float | None:
 
 
 def _infinite(program: Program, node: ast.expr) -> float | None:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+    if is_negative(node):
         inner = _infinite(program, node.operand)
         return -inner if inner is not None else None
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and node.args:

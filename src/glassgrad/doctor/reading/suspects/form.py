@@ -16,13 +16,12 @@ from types import ModuleType, UnionType
 from typing import TypeVar, TypeVarTuple
 
 from glassgrad import errors
+from glassgrad.doctor.reading.nodes import is_op
 from glassgrad.doctor.reading.program import Program
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
-from glassgrad.doctor.reading.suspects.nodes import nodes
 
 T = TypeVar("T")
 Parts = TypeVarTuple("Parts")
-HEAVIEST = 9
 
 
 @dataclass(frozen=True)
@@ -84,13 +83,17 @@ def suspects_each(
 
     def made(test: Callable[[Program, T], object]) -> Suspect:
         def look(program: Program) -> Iterator[Spot]:
-            items: Iterable[T] = nodes(program, of) if isinstance(of, type | UnionType) else of(program)
+            items: Iterable[T] = _of_kind(program, of) if isinstance(of, type | UnionType) else of(program)
             for item in items:
                 yield from _places(test(program, item), item)
 
         return Suspect(title, look)
 
     return made
+
+
+def _of_kind(program: Program, kind: type[T] | UnionType) -> list[T]:
+    return [one for one in program.nodes if isinstance(one, kind)]
 
 
 def suspects_rows(
@@ -121,7 +124,7 @@ def _places(said: object, item: object) -> Iterator[Spot]:
 
 def operations(kinds: type[ast.operator] | UnionType) -> Callable[[Program], list[ast.BinOp]]:
     """Return a function that finds the operations of some kinds: `operations(ast.Add | ast.Sub)`."""
-    return lambda program: [one for one in nodes(program, ast.BinOp) if isinstance(one.op, kinds)]
+    return lambda program: [one for one in program.every(ast.BinOp) if is_op(one, kinds)]
 
 
 def suspects_of(*modules: ModuleType) -> tuple[Suspect, ...]:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.nodes import is_op
 from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import LABELS, bare
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import assigned, is_binary, nodes, targets_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, receiver, text
+from glassgrad.doctor.reading.suspects.lookup import assigned, receiver, stem_of, targets_of, text
 from glassgrad.doctor.reading.values import end, losses
 
 _PREDICTED = re.compile(r"pred|guess|output|y_?hat|scores?$|prob|logit|(^|_)(out|p)$", re.IGNORECASE)
@@ -25,7 +25,7 @@ _DECIDED = re.compile(r"argmax|[^-]> ?0|>= ?0|round\(|\.int\(\)|astype\(int|\.pr
 
 def _named_values(program: Program) -> Iterator[tuple[str, ast.expr]]:
     """Yield the names of figures with their values: assignments, entries of dictionaries, results of functions."""
-    yield from ((ident(target).lower(), value) for target, value, _ in assigned(program.tree))
+    yield from ((stem_of(target).lower(), value) for target, value, _ in assigned(program.tree))
     for node in program.nodes:
         if isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
@@ -48,9 +48,9 @@ def _value_of_best(program: Program, node: ast.Compare) -> Iterator[Spot]:
         call = one.node if one is not None and one.path == (0,) else None
         if one is not None and isinstance(one.node, ast.Attribute) and one.node.attr == "values":
             call = one.node.value
-        if isinstance(call, ast.Call) and called(program, call) in {"max", "topk"} and LABELS.search(ident(other)):
+        if isinstance(call, ast.Call) and program.called(call) in {"max", "topk"} and LABELS.search(stem_of(other)):
             function = bool(program.names.full(call.func))
-            if is_given(call, "dim", 1 if function else 0) or called(program, call) == "topk":
+            if is_given(call, "dim", 1 if function else 0) or program.called(call) == "topk":
                 yield look_at(node, program.statement(call), made=shown(call))
 
 
@@ -68,7 +68,7 @@ def _single(program: Program) -> Iterator[Spot]:
     """Find `model(x).argmax(1)` of a model whose last layer has one output."""
     for name in (".argmax", ".max"):
         for call in program.calls_of(name):
-            made = end(program, operand(program, call))
+            made = end(program, program.operand(call))
             last = made.node if made is not None and made.op == "linear" else None
             if isinstance(last, ast.Call) and number(argument(last, "out_features", 1)) == 1 and call.args:
                 yield look_at(call, last, layer=shown(last))
@@ -84,13 +84,13 @@ def _shapes(program: Program) -> Iterator[Spot]:
     forms = [(text(one.input), text(one.target)) for one in losses(program) if one.target is not None]
     inputs, targets = " ".join(one for one, _ in forms), " ".join(one for _, one in forms)
     flat_target, column_target, flat_input = _FLAT.search(targets), _COLUMN.search(targets), _FLAT.search(inputs)
-    for node in nodes(program, ast.Compare):
+    for node in program.every(ast.Compare):
         if not isinstance(node.ops[0], ast.Eq) or not forms:
             continue
         sides = [text(one) for one in (node.left, node.comparators[0])]
         whole = " ".join([*sides, *(text(one.node) for side in (node.left,) for one in flow(program).ends(side))])
         shaped = _FLAT.search(sides[1]) or _COLUMN.search(sides[1])
-        label = LABELS.search(ident(node.comparators[0])) and not shaped
+        label = LABELS.search(stem_of(node.comparators[0])) and not shaped
         turned = re.search(r"\.t\(\)|\.T\b|transpose|permute", whole)
         best = not turned and re.search(r"argmax|max\(", whole)
         raw = not best and not _FLAT.search(whole) and re.search(r"> ?0|round|>= ?0", whole)
@@ -101,7 +101,7 @@ def _shapes(program: Program) -> Iterator[Spot]:
 @suspects_each("best taken from the wrong end", ast.Call)
 def _wrong_end(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `scores.argsort()[:k]`, `distances.topk(k)` and `topk(k, dim=0)`."""
-    name, given = called(program, call), operand(program, call)
+    name, given = program.called(call), program.operand(call)
     said = text(given)
     outer = program.parents.get(call)
     near = re.search(r"dist|(^|_)d(_|$)|cdist", said) and not said.startswith("-")
@@ -154,7 +154,7 @@ def _overlap(program: Program, name: str, value: ast.expr) -> Iterator[Spot]:
     """Find F1 and Dice without the factor 2, and a union from which the intersection is not subtracted."""
     fraction = value.right if isinstance(value, ast.BinOp) and number(value.left) == 1 else value
     fraction = receiver(fraction, program)
-    if not is_binary(fraction, ast.Div):
+    if not is_op(fraction, ast.Div):
         return
     above, below = text(fraction.left), text(fraction.right)
     made = [text(one.node) for one in flow(program).ends(fraction.right)]
@@ -175,8 +175,8 @@ def _overlap(program: Program, name: str, value: ast.expr) -> Iterator[Spot]:
 def _arguments(program: Program) -> Iterator[Spot]:
     """Find `precision_score(predictions, labels)`."""
     for call in program.calls:
-        if _SKLEARN.fullmatch(called(program, call)) and len(call.args) > 1:
-            names = [ident(one) or text(one) for one in call.args[:2]]
+        if _SKLEARN.fullmatch(program.called(call)) and len(call.args) > 1:
+            names = [stem_of(one) or text(one) for one in call.args[:2]]
             wrong = _PREDICTED.search(names[0]) and not LABELS.search(re.sub("y_(pred|hat)", "", names[0]))
             if wrong and LABELS.search(names[1]) and not _PREDICTED.search(names[1]):
                 yield look_at(call)
@@ -188,7 +188,7 @@ def _decisions(program: Program, call: ast.Call) -> Iterator[Spot]:
     given = call.args[1] if len(call.args) > 1 else None
     if given is None:
         return
-    if re.fullmatch(r"roc_auc_score|average_precision_score|roc_curve|auroc", called(program, call)):
+    if re.fullmatch(r"roc_auc_score|average_precision_score|roc_curve|auroc", program.called(call)):
         made = " ".join([text(given), *(text(one.node) for one in flow(program).ends(given))])
         if _DECIDED.search(made):
             yield look_at(call)
@@ -222,16 +222,16 @@ def _variance(program: Program, name: str, value: ast.expr) -> object:
 @suspects("perplexity of the wrong number")
 def _perplexity(program: Program) -> Iterator[Spot]:
     """Find `exp` of a sum, a power of 2 of a loss in nats, and a mean of perplexities."""
-    sums = {ident(one.target) for one in nodes(program, ast.AugAssign)}
+    sums = {stem_of(one.target) for one in program.every(ast.AugAssign)}
     for name, value in _named_values(program):
         if not re.search(r"ppl|perplex", name):
             continue
         given = value.args[0] if isinstance(value, ast.Call) and value.args else None
-        inner = ident(bare(given)) if given is not None and called(program, value) == "exp" else ""
+        inner = stem_of(bare(given)) if given is not None and program.called(value) == "exp" else ""
         direct = given is not None and not isinstance(given, ast.BinOp)
-        base = is_binary(value, ast.Pow) and number(value.left) == 2
+        base = is_op(value, ast.Pow) and number(value.left) == 2
         if (inner in sums and direct) or base or re.search(r"exp2\(|2\.0 \*\*", text(value)):
             yield spot(value, text=f"{name} = {shown(value)}")
-    for node in nodes(program, ast.AugAssign):
-        if re.search(r"ppl|perplex", ident(node.target)) and "exp(" in text(node):
+    for node in program.every(ast.AugAssign):
+        if re.search(r"ppl|perplex", stem_of(node.target)) and "exp(" in text(node):
             yield look_at(node)

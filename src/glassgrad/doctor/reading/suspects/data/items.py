@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_op, names_in, within
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, trains
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, is_binary, nodes, nodes_in, targets_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, source, text, words_in
+from glassgrad.doctor.reading.suspects.lookup import assigned, assignments, source, stem_of, targets_of, text, words_in
 from glassgrad.doctor.reading.values import losses
 
 _LOST = named(
@@ -45,12 +45,12 @@ def _items(program: Program) -> Iterator[tuple[Class, Function, str]]:
 def _two_indices(program: Program, _: Class, method: Function, index: str) -> Iterator[Spot]:
     """Find `self.x[i]` beside `self.y[i // 2]` in `__getitem__`."""
     elsewhere = r"order|ind(ex|ices)|perm|rows|\bids?\b|keys|start|offset|map|len"
-    found = [one for one in nodes_in(method, ast.Subscript) if text(one.value).startswith("self.")]
+    found = [one for one in within(method, ast.Subscript) if text(one.value).startswith("self.")]
     found = [one for one in found if isinstance(one.ctx, ast.Load) and not isinstance(one.slice, ast.Slice)]
-    found = [one for one in found if not re.search(elsewhere, ident(one))]
+    found = [one for one in found if not re.search(elsewhere, stem_of(one))]
     plain = [one for one in found if text(one.slice) == index]
     other = [one for one in found if text(one.slice) != index and "self." not in text(one.slice)]
-    other = [one for one in other if index in words_in(one.slice) or LABELS.search(ident(one))]
+    other = [one for one in other if index in words_in(one.slice) or LABELS.search(stem_of(one))]
     names = {text(one.value) for one in plain}
     for one in other if plain else ():
         if text(one.value) not in names and not isinstance(one.slice, ast.Tuple):
@@ -72,7 +72,7 @@ def _length(program: Program, owner: Class, method: Function, _: str) -> object:
     if value is None or any(isinstance(one, ast.Slice) for one in ast.walk(method)):
         return False
     said = text(value)
-    part = is_binary(value, ast.FloorDiv | ast.Sub | ast.Div)
+    part = is_op(value, ast.FloorDiv | ast.Sub | ast.Div)
     other = re.search(r"len\(self\.\w*(class|vocab|name|dim)\w*\)|shape\[[1-9-]|\[0\]\)", said)
     return (part or other or re.search(r"min\(", said)) and spot(value, text=said, owner=owner.node.name)
 
@@ -81,10 +81,10 @@ def _edits(scope: ast.AST, name: str) -> Iterator[ast.stmt | ast.expr]:
     """Yield the places that change the array of a variable in place: `x[...] = `, `x += `, `x.add_()`."""
     for node in ast.walk(scope):
         if isinstance(node, ast.Assign):
-            places = [one for one in node.targets if isinstance(one, ast.Subscript) and ident(one) == name]
+            places = [one for one in node.targets if isinstance(one, ast.Subscript) and stem_of(one) == name]
             if any(not isinstance(constant(one.slice), str) for one in places):
                 yield node
-        elif (isinstance(node, ast.AugAssign) and ident(node.target) == name) or (
+        elif (isinstance(node, ast.AugAssign) and stem_of(node.target) == name) or (
             isinstance(node, ast.Call) and re.fullmatch(rf"{name}\.({'|'.join(_EDITS)})", text(node.func))
         ):
             yield node
@@ -116,15 +116,15 @@ def _changed(program: Program) -> Iterator[Spot]:
 
 def _is_new(method: ast.AST, name: str, place: ast.AST) -> bool:
     """Tell whether a variable gets another value before a place."""
-    known = [node for target, value, node in assigned(method) if ident(target) == name]
+    known = [node for target, value, node in assigned(method) if stem_of(target) == name]
     return any(node.lineno < getattr(place, "lineno", 0) for node in known)
 
 
 def _viewed(program: Program, value: ast.expr) -> ast.expr:
     """Return what a view shares its memory with: x of `x.view(-1)`, `np.asarray(x)` or `x[:]`."""
     while True:
-        if isinstance(value, ast.Call) and called(program, value) in _VIEWS and operand(program, value) is not None:
-            value = operand(program, value) or value
+        if isinstance(value, ast.Call) and program.called(value) in _VIEWS and program.operand(value) is not None:
+            value = program.operand(value) or value
         elif isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
             value = value.value
         else:
@@ -137,16 +137,16 @@ def _alias(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign
     source = _viewed(program, value)
     if not isinstance(source, ast.Name) or not isinstance(target, ast.Name) or source.id == target.id:
         return
-    around = program.function(node) or program.tree
+    around = program.around(node)
     for name, other in ((target.id, source.id), (source.id, target.id)):
         for edit in _edits(around, name):
-            within = program.function(edit) is program.function(node) and edit.lineno > node.lineno
-            loads = [one for one in nodes_in(around, ast.Name) if one.id == other]
+            behind = program.function(edit) is program.function(node) and edit.lineno > node.lineno
+            loads = [one for one in within(around, ast.Name) if one.id == other]
             later = any(one.lineno > edit.lineno and isinstance(one.ctx, ast.Load) for one in loads)
             single = isinstance(edit, ast.AugAssign) and isinstance(edit.target, ast.Name)
             array = not single or (isinstance(edit, ast.AugAssign) and is_drawn(program, edit.value))
             fresh = any(one is not node and node.lineno < one.lineno <= edit.lineno for one in _sets(around, name))
-            if within and later and array and not fresh:
+            if behind and later and array and not fresh:
                 yield look_at(edit, node, name=shown(node), other=other)
 
 
@@ -163,19 +163,19 @@ def _same_object(program: Program) -> Iterator[Spot]:
         loops = program.loops(call)
         if not loops or not isinstance(given, ast.Name):
             continue
-        around = program.function(call) or program.tree
+        around = program.around(call)
         sets = list(_sets(around, given.id))
         before = sets and all(one.lineno < loops[0].lineno for one in sets)
         fresh = {"zeros", "ones", "empty", "full", "arange", "zeros_like", "list", "dict"}
-        made = before and (isinstance(sets[-1].value, ast.List | ast.Dict) or called(program, sets[-1].value) in fresh)
-        grows = any(text(one.func) == f"{given.id}.append" for one in nodes_in(loops[0], ast.Call))
+        made = before and (isinstance(sets[-1].value, ast.List | ast.Dict) or program.called(sets[-1].value) in fresh)
+        grows = any(text(one.func) == f"{given.id}.append" for one in within(loops[0], ast.Call))
         if made and (grows or any(_edits(loops[0], given.id))):
             yield look_at(call, sets[-1], name=given.id)
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Mult) and isinstance(node.left, ast.List):
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Mult) and isinstance(node.left, ast.List):
             inner = node.left.elts[0] if len(node.left.elts) == 1 else None
             empty = isinstance(inner, ast.List | ast.Dict) and not text(inner)[1:-1]
-            if empty or called(program, inner or node) in {"zeros", "ones", "empty", "defaultdict", "deque"}:
+            if empty or program.called(inner or node) in {"zeros", "ones", "empty", "defaultdict", "deque"}:
                 yield look_at(node, name=targets_of(program, node))
 
 
@@ -186,19 +186,19 @@ def _lost(program: Program) -> Iterator[Spot]:
         call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
         if call is None or any(one.arg in {"inplace", "out"} for one in call.keywords):
             continue
-        name, full = called(program, call), program.names.full(call.func)
+        name, full = program.called(call), program.names.full(call.func)
         plain = not full and isinstance(call.func, ast.Name) and name == "sorted"
         library = plain or full.startswith(("numpy.", "torch.", "cv2."))
         owner = call.func.value if isinstance(call.func, ast.Attribute) and not full else None
         method = isinstance(owner, ast.Name | ast.Subscript)
         lists = name in {"append", "sort", "normalize"} and method
         lists |= (
-            method and name == "resize" and not re.search(r"im(g|age)?s?$", ident(operand(program, call)))
+            method and name == "resize" and not re.search(r"im(g|age)?s?$", stem_of(program.operand(call)))
         )  # NumPy's
         inside = program.function(node) is not None or program.loops(node)
         if not (library or method) or name not in _LOST | {"sorted"}:
             continue
-        if not lists and inside and ident(operand(program, call)) != "self":
+        if not lists and inside and stem_of(program.operand(call)) != "self":
             yield look_at(call)
 
 
@@ -208,13 +208,13 @@ def _lost(program: Program) -> Iterator[Spot]:
 @suspects_each("classes numbered by chance", ast.expr)
 def _by_chance(program: Program, node: ast.expr) -> Iterator[Spot]:
     """Find class numbers from `set(...)` or from a listing of a folder, without `sorted`."""
-    name = "set" if isinstance(node, ast.SetComp) else called(program, node)
+    name = "set" if isinstance(node, ast.SetComp) else program.called(node)
     if name not in _LISTING | {"set", "frozenset"}:
         return
-    outer = [called(program, one) for one in program.outward(node) if isinstance(one, ast.Call)]
+    outer = [program.called(one) for one in program.outward(node) if isinstance(one, ast.Call)]
     names = targets_of(program, node)
     numbered = "enumerate" in outer or re.search(r"class|label|categ|kinds|names|vocab", names)
-    sorts = "sorted" in outer or any(ident(operand(program, one)) in names for one in program.calls_of(".sort"))
+    sorts = "sorted" in outer or any(stem_of(program.operand(one)) in names for one in program.calls_of(".sort"))
     if sorts or not numbered:
         return
     if name in _LISTING and not re.search(r"files|paths", names):
@@ -232,7 +232,7 @@ def _each_part(program: Program, node: ast.expr | ast.stmt) -> object:
         return False
     owner = program.owner(function)
     uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
-    name = called(program, node) if isinstance(node, ast.Call) else ""
+    name = program.called(node)
     given = text(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
     maps = "enumerate(" in given and not re.search(r"[A-Z]{3}", given)
     said = text(node) if name in {"factorize", "fit_transform", "unique"} else ""
@@ -276,13 +276,13 @@ def _makes_both(program: Program, function: Function) -> bool:
 def _moved(program: Program) -> Iterator[Spot]:
     """Find `label - 1` and `label + 1` in a data set or in a loss."""
     inside = {id(node) for _, method, _ in _items(program) for node in ast.walk(method)}
-    coded: list[ast.expr] = [one for one in program.calls if called(program, one) == "one_hot"]
-    coded += [one for one in nodes(program, ast.Subscript) if called(program, one.value) == "eye"]
+    coded: list[ast.expr] = [one for one in program.calls if program.called(one) == "one_hot"]
+    coded += [one for one in program.every(ast.Subscript) if program.called(one.value) == "eye"]
     inside |= {id(node) for one in coded for node in ast.walk(one)}
     inside |= {id(node) for one in losses(program) if one.target is not None for node in ast.walk(one.target)}
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Add | ast.Sub) and number(node.right) == 1:
-            yield from [look_at(node)] if id(node) in inside and LABELS.search(ident(node.left)) else ()
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Add | ast.Sub) and number(node.right) == 1:
+            yield from [look_at(node)] if id(node) in inside and LABELS.search(stem_of(node.left)) else ()
 
 
 @suspects("negatives coded 0")
@@ -291,7 +291,7 @@ def _coded(program: Program) -> Iterator[Spot]:
     if _MADE_NEGATIVE.search(source(program)):
         return
     for call in program.calls:
-        name = called(program, call)
+        name = program.called(call)
         if name in _ONES and (call.args or name[0].isupper()):
             yield look_at(call)
 
@@ -309,9 +309,9 @@ def _among(program: Program) -> Iterator[Spot]:
     ]
     for target, value, node in columns:
         column = number(value.slice.elts[1]) if isinstance(value.slice, ast.Tuple) else None
-        for other, theirs, statement in columns if column is not None and LABELS.search(ident(target)) else ():
+        for other, theirs, statement in columns if column is not None and LABELS.search(stem_of(target)) else ():
             rows = theirs.slice.elts[1] if isinstance(theirs.slice, ast.Tuple) else None
-            same = text(theirs.value) == text(value.value) and not LABELS.search(ident(other))
+            same = text(theirs.value) == text(value.value) and not LABELS.search(stem_of(other))
             if same and isinstance(rows, ast.Slice) and column is not None and _covers(rows, column):
                 yield look_at(statement, node, target=shown(node))
     yield from _whole_table(program, columns)
@@ -324,7 +324,7 @@ def _whole_table(program: Program, columns: list[tuple[ast.expr, ast.Subscript, 
     tables = {text(value.value): node for _, value, node in labels}
     for target, value, node in assigned(program.tree):
         said = re.sub(r"\.(values|copy\(\)|astype\(.*\))$|^torch\.tensor\(|\)$", "", text(value))
-        if said in tables and not LABELS.search(ident(target)) and isinstance(value, ast.Name):
+        if said in tables and not LABELS.search(stem_of(target)) and isinstance(value, ast.Name):
             yield look_at(node, tables[said], target=shown(tables[said]))
 
 
@@ -333,12 +333,12 @@ def _stacked(program: Program) -> Iterator[Spot]:
     kept = {
         value.id: node
         for target, value, node in assigned(program.tree)
-        if isinstance(value, ast.Name) and LABELS.search(ident(target))
+        if isinstance(value, ast.Name) and LABELS.search(stem_of(target))
     }
     for target, value, node in assigned(program.tree):
         given = value.args[0] if isinstance(value, ast.Call) and value.args else None
-        joins = called(program, value) in {"column_stack", "stack", "hstack", "concatenate", "cat", "vstack"}
-        if joins and isinstance(given, ast.List | ast.Tuple) and not LABELS.search(ident(target)):
+        joins = program.called(value) in {"column_stack", "stack", "hstack", "concatenate", "cat", "vstack"}
+        if joins and isinstance(given, ast.List | ast.Tuple) and not LABELS.search(stem_of(target)):
             among = [one.id for one in given.elts if isinstance(one, ast.Name) and one.id in kept]
             yield from (look_at(node, kept[one], target=shown(kept[one])) for one in among)
 
@@ -356,9 +356,9 @@ def _covers(rows: ast.Slice, column: float) -> bool:
 def _window(program: Program) -> Iterator[Spot]:
     """Find `x[i : i + n]` whose target is not `x[i + n]`: one more, one less, or the window itself."""
     windows: dict[ast.AST, list[ast.Subscript]] = {}
-    for node in nodes(program, ast.Subscript):
+    for node in program.every(ast.Subscript):
         if isinstance(node.ctx, ast.Load) and not any(trains(program, one) for one in program.loops(node)):
-            windows.setdefault(program.function(node) or program.tree, []).append(node)
+            windows.setdefault(program.around(node), []).append(node)
     for found in windows.values():
         for one in found:
             rows = one.slice
@@ -389,12 +389,12 @@ def _padding(program: Program) -> Iterator[Spot]:
         return
     for node in program.nodes:
         empty = isinstance(node, ast.Assign) and _is_next_number(node) and isinstance(node.targets[0], ast.Subscript)
-        if empty and isinstance(node, ast.Assign) and f"{ident(node.targets[0])} = {{}}" in said:
+        if empty and isinstance(node, ast.Assign) and f"{stem_of(node.targets[0])} = {{}}" in said:
             yield look_at(node)
         if isinstance(node, ast.DictComp) and isinstance(node.value, ast.Name):
             given = node.generators[0].iter
             count = len(given.args) if isinstance(given, ast.Call) and not given.keywords else 0
-            begins = count == 1 and called(program, given) == "enumerate"
+            begins = count == 1 and program.called(given) == "enumerate"
             if begins and not re.search(r"\[.*\] \+|pad", text(given), re.IGNORECASE):
                 yield look_at(node)
 

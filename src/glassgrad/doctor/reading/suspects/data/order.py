@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import names_in, within
 from glassgrad.doctor.reading.program import Function, Loop, Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import (
@@ -21,8 +22,7 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     trains,
 )
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import assigned, assignments, nodes, nodes_in, targets_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, text, words_in
+from glassgrad.doctor.reading.suspects.lookup import assigned, assignments, stem_of, targets_of, text, words_in
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)
@@ -40,12 +40,12 @@ _CHANGES = re.compile(r"augment|(^|_)aug(s|_|$)|(^|_)(train|training)(_|$)", re.
 @suspects_rows("order drawn and never used", assignments)
 def _unused_order(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> Iterator[Spot]:
     """Find `order = randperm(n)` and `rows = order[a:b]` whose name nothing reads."""
-    drawn = called(program, value) in _ORDERS
+    drawn = program.called(value) in _ORDERS
     part = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and bool(program.loops(node))
-    rows = part and re.search(r"perm|order|shuf|indices|idx", ident(value))
+    rows = part and re.search(r"perm|order|shuf|indices|idx", stem_of(value))
     if isinstance(target, ast.Name) and (drawn or rows):
-        around = program.function(node) or program.tree
-        uses = [one for one in nodes_in(around, ast.Name) if one.id == target.id]
+        around = program.around(node)
+        uses = [one for one in within(around, ast.Name) if one.id == target.id]
         if all(isinstance(one.ctx, ast.Store) for one in uses):
             yield look_at(node, name=target.id)
 
@@ -57,12 +57,12 @@ def _fixed(program: Program) -> Iterator[Spot]:
         return
     for loop in training_loops(program):
         begins = names_in(loop.target) if isinstance(loop, ast.For) else ()
-        lowest = [one.lower for one in nodes_in(loop, ast.Slice) if one.lower is not None]
+        lowest = [one.lower for one in within(loop, ast.Slice) if one.lower is not None]
         slices = [one for one in lowest if words_in(one) & set(begins)]
         if slices:
             yield spot(loop, text=shown(loop.iter) if isinstance(loop, ast.For) else "")
     for call, name in loaders(program):
-        if not HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}") and not _is_ordered(call):
+        if not HELD_OUT.search(f"{name} {stem_of(argument(call, 'dataset', 0))}") and not _is_ordered(call):
             yield look_at(call)
 
 
@@ -78,12 +78,12 @@ def _rows_of_classes(program: Program) -> Iterator[Spot]:
         return
     for call, name in loaders(program):
         shuffle = constant(argument(call, "shuffle", 2))
-        if HELD_OUT.search(f"{name} {ident(argument(call, 'dataset', 0))}"):
+        if HELD_OUT.search(f"{name} {stem_of(argument(call, 'dataset', 0))}"):
             continue
         if shuffle is not True and not _is_ordered(call):
             yield look_at(call)
     for target, value, node in assigned(program.tree):
-        if called(program, value) in {"arange", "list"} and re.search(r"order|indices|idx|perm", ident(target)):
+        if program.called(value) in {"arange", "list"} and re.search(r"order|indices|idx|perm", stem_of(target)):
             yield look_at(node)
     if not shuffles_first(program):
         yield from (look_at(node) for node in dict.fromkeys(one[0] for one in _cuts(program)))
@@ -92,10 +92,10 @@ def _rows_of_classes(program: Program) -> Iterator[Spot]:
 @suspects_each("rows of a batch miscounted", ast.For)
 def _miscounted(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find `x[i : i + n]` where i counts batches, and `x[i * n : ...]` where i counts rows."""
-    name, given = ident(loop.target), loop.iter
-    if not name or not isinstance(given, ast.Call) or called(program, given) not in {"range", "trange"}:
+    name, given = stem_of(loop.target), loop.iter
+    if not name or not isinstance(given, ast.Call) or program.called(given) not in {"range", "trange"}:
         return
-    for part in nodes_in(loop, ast.Slice):
+    for part in within(loop, ast.Slice):
         if _is_miscounted(part, given, name):
             yield spot(program.statement(part), loop, text=shown(part), loop=shown(given))
             break
@@ -114,16 +114,16 @@ def _is_miscounted(part: ast.Slice, given: ast.Call, name: str) -> bool:
 @suspects_each("same rows in every step", training_loops)
 def _same_rows(program: Program, loop: Loop) -> Iterator[Spot]:
     """Find `x[:batch_size]` in a training loop."""
-    for part in nodes_in(loop, ast.Subscript):
+    for part in within(loop, ast.Subscript):
         rows = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) else None
         rows = part.slice if rows is None else rows
         if not isinstance(rows, ast.Slice) or rows.upper is None:
             continue
         first = rows.lower is None or number(rows.lower) == 0
-        shuffled = any(ident(part) in words_in(one) for one in program.calls_of(".shuffle"))
-        again = _comes_anew(program, part) or any(ident(target) == ident(part) for target, _, _ in assigned(loop))
-        drawn = again or not ident(part) or re.search(r"perm|order|idx|indices", ident(part))
-        if first and not drawn and not shuffled and _BATCH.search(ident(rows.upper)):
+        shuffled = any(stem_of(part) in words_in(one) for one in program.calls_of(".shuffle"))
+        again = _comes_anew(program, part) or any(stem_of(target) == stem_of(part) for target, _, _ in assigned(loop))
+        drawn = again or not stem_of(part) or re.search(r"perm|order|idx|indices", stem_of(part))
+        if first and not drawn and not shuffled and _BATCH.search(stem_of(rows.upper)):
             yield look_at(part)
 
 
@@ -181,7 +181,7 @@ def _overlap(program: Program) -> Iterator[Spot]:
 def _drawn_twice(program: Program) -> Iterator[Spot]:
     """Find `train = choice(n, 800)` beside `test = choice(n, 200)`."""
     draws = {"choice", "sample", "randperm", "permutation", "randint", "integers"}
-    drawn = [(one, targets_of(program, one)) for one in program.calls if called(program, one) in draws and one.args]
+    drawn = [(one, targets_of(program, one)) for one in program.calls if program.called(one) in draws and one.args]
     for call, name in drawn:
         others = [one for one, target in drawn if TRAIN.search(target) and not HELD_OUT.search(target)]
         same = [one for one in others if text(one.args[0]) == text(call.args[0]) and one.lineno < call.lineno]
@@ -213,11 +213,11 @@ def _related(program: Program) -> Iterator[Spot]:
     if not what or re.search(r"[Gg]roup(Shuffle|K|_k)", ast.dump(program.tree)):
         return
     for call in program.calls:
-        name = called(program, call)
+        name = program.called(call)
         split = name in {"random_split", "train_test_split"}
         orders = name in {"randperm", "permutation", "shuffle"} and not program.loops(call)
         if orders and not trains(program, program.statement(call)):
-            around = program.function(call) or program.tree
+            around = program.around(call)
             held = any(HELD_OUT.search(one) for one in words_in(around))
             split = held and not any(_GROUPS.search(text(one)) for one in call.args)
         if split:
@@ -226,7 +226,7 @@ def _related(program: Program) -> Iterator[Spot]:
 
 def _has_windows(program: Program) -> bool:
     """Tell whether a script cuts windows `x[i : i + n]` at steps below their length, outside of a training."""
-    for node in nodes(program, ast.Slice):
+    for node in program.every(ast.Slice):
         if isinstance(node.upper, ast.BinOp) and isinstance(node.lower, ast.Name):
             loops = program.loops(node)
             listed = any(isinstance(one, ast.ListComp) for one in program.outward(node))
@@ -243,9 +243,9 @@ def _has_windows(program: Program) -> bool:
 def _shared(program: Program) -> Iterator[Spot]:
     """Find `random_split` of a data set that changes its examples at random, and `.dataset.transform = ...`."""
     for call in program.calls:
-        given = argument(call, "dataset", 0) if called(program, call) == "random_split" else None
+        given = argument(call, "dataset", 0) if program.called(call) == "random_split" else None
         made = program.value_of(given) if isinstance(given, ast.Name) else given
-        owner = program.classes.get(called(program, made)) if made is not None else None
+        owner = program.classes.get(program.called(made)) if made is not None else None
         item = owner.methods.get("__getitem__") if owner is not None else None
         random = item is not None and is_drawn(program, item)
         if isinstance(made, ast.Call) and (random or any(_augments(program, one) for one in made.keywords)):
@@ -268,8 +268,8 @@ def _like_training(program: Program, call: ast.Call) -> object:
     name = targets_of(program, call)
     held = HELD_OUT.search(name) and not TRAIN.search(name)
     given = [one for one in call.keywords if _augments(program, one)]
-    names = [one for one in call.args if re.search(r"train_?(tf|transform|aug)", ident(one))]
-    odd = held and (given or names) and called(program, call)[:1].isupper()
+    names = [one for one in call.args if re.search(r"train_?(tf|transform|aug)", stem_of(one))]
+    odd = held and (given or names) and program.called(call)[:1].isupper()
     return odd and look_at(call, given=text(given[0].value if given else names[0]))
 
 
@@ -279,7 +279,7 @@ def _one_set(program: Program) -> Iterator[Spot]:
     made = loaders(program)
     for call, name in made:
         data = text(given) if (given := argument(call, "dataset", 0)) is not None else ""
-        split = [one for one in program.calls if called(program, one) in {"random_split", "Subset"} and one.args]
+        split = [one for one in program.calls if program.called(one) in {"random_split", "Subset"} and one.args]
         whole = [one for one in split if text(one.args[0]) == data]
         others = [it for it, _ in made if it is not call and data]
         same = whole or [it for it in others if text(it.args[0] if it.args else it) == data]
@@ -292,7 +292,7 @@ def _one_set(program: Program) -> Iterator[Spot]:
 @suspects("same seed for both parts")
 def _same_seed(program: Program) -> Iterator[Spot]:
     """Find `train = make(9, seed=0)` beside `test = make(9, seed=0)`, and a fixed seed in what makes both."""
-    for name in {called(program, one) for one in program.calls} & {*program.functions, *program.classes}:
+    for name in {program.called(one) for one in program.calls} & {*program.functions, *program.classes}:
         calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
         first = next((one for one, target in calls if TRAIN.search(target) and not HELD_OUT.search(target)), None)
         both = next((one for one, target in calls if HELD_OUT.search(target) and TRAIN.search(target)), None)
@@ -312,8 +312,8 @@ _SEEDS = named("manual_seed default_rng RandomState seed")
 
 def _seeded(program: Program, function: Function) -> Iterator[Spot]:
     """Yield the only seed in a function, a number, if all its random numbers follow it."""
-    calls = list(nodes_in(function, ast.Call))
-    made = [one for one in calls if called(program, one) in _SEEDS and one.args and constant(one.args[0]) is not None]
+    calls = within(function, ast.Call)
+    made = [one for one in calls if program.called(one) in _SEEDS and one.args and constant(one.args[0]) is not None]
     if len(made) != 1 or any(re.search(r"seed|rng|gen", one.arg) for one in function.args.args):
         return
     name = targets_of(program, made[0])
@@ -331,11 +331,11 @@ def _other_truth(program: Program) -> Iterator[Spot]:
         if not any(map(TRAIN.search, targets)) or not any(map(HELD_OUT.search, targets)):
             continue
         for target, value, node in assigned(function):
-            truth = _TRUTH.search(ident(target))
+            truth = _TRUTH.search(stem_of(target))
             fresh = not re.search(r"RandomState|default_rng|manual_seed", text(function))
             fresh = fresh and not program.loops(node)
             counts = {one.arg for one in function.args.args}
-            of_each = any(ident(one) in counts for call in ast.walk(value) for one in getattr(call, "args", ())[:1])
+            of_each = any(stem_of(one) in counts for call in ast.walk(value) for one in getattr(call, "args", ())[:1])
             if truth and not of_each and fresh and is_drawn(program, value):
                 yield look_at(node, function=name)
 
@@ -343,10 +343,10 @@ def _other_truth(program: Program) -> Iterator[Spot]:
 @suspects("copies made before the split")
 def _copied(program: Program) -> Iterator[Spot]:
     """Find `x = cat([x, x[rare]])` before a split."""
-    splits = [one for one in program.calls if called(program, one) in {"random_split", "train_test_split"}]
+    splits = [one for one in program.calls if program.called(one) in {"random_split", "train_test_split"}]
     ends = [one.lineno for one in splits] + [one[0].lineno for one in _cuts(program)]
     for target, value, node in assigned(program.tree):
-        joins = called(program, value) in {"cat", "concatenate", "vstack", "hstack", "repeat", "append"}
+        joins = program.called(value) in {"cat", "concatenate", "vstack", "hstack", "repeat", "append"}
         own = isinstance(target, ast.Name) and isinstance(value, ast.Call) and text(value).count(target.id) > 1
         if joins and own and not program.loops(node) and any(0 < line - node.lineno < 12 for line in ends):
             yield look_at(node)
@@ -358,13 +358,13 @@ def _copied(program: Program) -> Iterator[Spot]:
 @suspects_each("sampler with a weight for each class", ast.Call)
 def _class_weights(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `WeightedRandomSampler(class_weights, ...)`, whose weights no labels index, and weights that are counts."""
-    given = argument(call, "weights", 0) if called(program, call) == "WeightedRandomSampler" else None
+    given = argument(call, "weights", 0) if program.called(call) == "WeightedRandomSampler" else None
     made = program.value_of(given) if isinstance(given, ast.Name) else given
     if given is None or made is None:
         return
     bare = made
-    while isinstance(bare, ast.Call) and operand(program, bare) is not None and called(program, bare) in _SAME:
-        bare = operand(program, bare) or bare
+    while isinstance(bare, ast.Call) and program.operand(bare) is not None and program.called(bare) in _SAME:
+        bare = program.operand(bare) or bare
     said = text(made)
     indexed = re.search(r"\[|gather|index_select|take", said)
     drawn = bare.elt if isinstance(bare, ast.ListComp) else bare
@@ -380,16 +380,16 @@ def _class_weights(program: Program, call: ast.Call) -> Iterator[Spot]:
 def _source(program: Program, node: ast.expr) -> str:
     """Return the name of what an index selects from, and the text of its value."""
     held = node.value if isinstance(node, ast.Subscript) else node
-    value = program.value_of(held) if isinstance(held, ast.Name) else None
+    value = program.value_of(held)
     return f"{text(held)} {text(value) if value is not None else ''}".lower()
 
 
 @suspects("classes balanced twice")
 def _twice_balanced(program: Program) -> Iterator[Spot]:
     """Find a sampler with weights beside a loss with weights."""
-    if not any(called(program, one) == "WeightedRandomSampler" for one in program.calls):
+    if not any(program.called(one) == "WeightedRandomSampler" for one in program.calls):
         return
     for call in program.calls:
         given = [one for one in call.keywords if one.arg in {"weight", "pos_weight"} and constant(one.value) is None]
-        if given and re.search(r"loss|entropy", called(program, call), re.IGNORECASE):
+        if given and re.search(r"loss|entropy", program.called(call), re.IGNORECASE):
             yield look_at(call)

@@ -8,20 +8,21 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_op, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import LABELS, is_drawn, loaders
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import (
+from glassgrad.doctor.reading.suspects.lookup import (
     assigned,
     assignments,
     functions,
-    is_binary,
-    nodes,
-    nodes_in,
+    source,
+    stem_of,
     targets_of,
+    text,
+    words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, source, text, words_in
 from glassgrad.doctor.reading.values import Loss, losses
 
 _APART = named("shuffle permutation train_test_split sample resample choice randperm")
@@ -51,7 +52,7 @@ def _drawn_apart(program: Program) -> Iterator[Spot]:
     found = [
         (call, targets_of(program, call) or " ".join(map(text, call.args)))
         for call in program.calls
-        if called(program, call) in _APART
+        if program.called(call) in _APART
         and not seeds & {str(one.arg) for one in call.keywords}
         and program.names.full(call.func) != "random.choice"  # one of them, and no order
     ]
@@ -70,7 +71,7 @@ def _alone(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign
     if not isinstance(target, ast.Name) or (function is not None and function.name == "forward"):
         return
     if _reorders(program, target.id, value) or _filters(target.id, value):
-        partner = _partner(program, node, target.id, ident(getattr(value, "slice", None)))
+        partner = _partner(program, node, target.id, stem_of(getattr(value, "slice", None)))
         if partner:
             yield look_at(node, partner=partner)
 
@@ -82,17 +83,17 @@ def _reorders(program: Program, name: str, value: ast.expr) -> bool:
         known = isinstance(order, ast.Name) and re.search(r"order|perm|sort|shuf", order.id) is not None
         turned = isinstance(order, ast.Slice) and constant(order.step) == -1
         return (known or turned) and name in words_in(value.value)
-    ordering = called(program, value) in {"sorted", "flip", "roll", "flipud"} and isinstance(value, ast.Call)
-    return ordering and isinstance(value, ast.Call) and ident(operand(program, value)) == name
+    ordering = program.called(value) in {"sorted", "flip", "roll", "flipud"} and isinstance(value, ast.Call)
+    return ordering and isinstance(value, ast.Call) and stem_of(program.operand(value)) == name
 
 
 def _filters(name: str, value: ast.expr) -> bool:
     """Tell whether an expression is a variable without some of its elements."""
-    if isinstance(value, ast.Subscript) and ident(value) == name:
+    if isinstance(value, ast.Subscript) and stem_of(value) == name:
         index = value.slice
         return isinstance(index, ast.Compare | ast.UnaryOp) and not isinstance(constant(index), int)
     chosen = isinstance(value, ast.ListComp) and bool(value.generators[0].ifs)
-    return chosen and isinstance(value, ast.ListComp) and ident(value.generators[0].iter) == name
+    return chosen and isinstance(value, ast.ListComp) and stem_of(value.generators[0].iter) == name
 
 
 def _partner(program: Program, node: ast.stmt, name: str, order: str) -> str:
@@ -100,14 +101,14 @@ def _partner(program: Program, node: ast.stmt, name: str, order: str) -> str:
 
     What is set with the same `order`, wherever in the function, is in order too.
     """
-    around = program.function(node) or program.tree
+    around = program.around(node)
     rows = [row for row in assigned(around) if abs(row[2].lineno - node.lineno) < 4]
-    near = {ident(target) for target, value, _ in rows if ident(target) in words_in(value)}
-    near |= {order, *(ident(target) for target, value, _ in assigned(around) if order and order in words_in(value))}
+    near = {stem_of(target) for target, value, _ in rows if stem_of(target) in words_in(value)}
+    near |= {order, *(stem_of(target) for target, value, _ in assigned(around) if order and order in words_in(value))}
     for one in ast.walk(around):
         if isinstance(one, ast.Tuple | ast.Call) and one.lineno > node.lineno:
-            functions = {it.func for it in nodes_in(one, ast.Call)}
-            read = (it for it in nodes_in(one, ast.Name) if isinstance(it.ctx, ast.Load))
+            functions = {it.func for it in within(one, ast.Call)}
+            read = (it for it in within(one, ast.Name) if isinstance(it.ctx, ast.Load))
             names = dict.fromkeys(it.id for it in read if it not in functions)
             others = [it for it in names if bool(LABELS.search(it)) != bool(LABELS.search(name)) and it not in near]
             labels = [it for it in others if LABELS.search(it) or LABELS.search(name)]
@@ -127,13 +128,13 @@ def _indices(program: Program, one: Loss) -> Iterator[Spot]:
     """Find `loss(model(x[rows]), y[i : i + n])`."""
     found: list[list[ast.Subscript]] = []
     for side in (one.input, one.target):
-        parts = list(nodes_in(side, ast.Subscript)) if side is not None else []
+        parts = within(side, ast.Subscript) if side is not None else []
         parts = [it for it in parts if isinstance(it.value, ast.Name)]
         found.append([it for it in parts if not isinstance(it.slice, ast.Tuple | ast.Constant)])
     if len(found[0]) == len(found[1]) == 1:
         first, second = found[0][0], found[1][0]
         texts = [text(it.slice) for it in (first, second)]
-        named = [ident(it.slice) for it in (first, second) if isinstance(it.slice, ast.Name)]
+        named = [stem_of(it.slice) for it in (first, second) if isinstance(it.slice, ast.Name)]
         row = any(re.search(r"idx|ind|rows|perm|order|batch", it) for it in named)
         if texts[0] != texts[1] and row:
             yield spot(one.call, text=shown(first), other=shown(second))
@@ -144,12 +145,12 @@ def _listings(program: Program) -> Iterator[Spot]:
     """Find two listings of folders that nothing sorts, for files that belong together."""
     found = []
     for call in program.calls:
-        outer = [called(program, one) for one in program.outward(call) if isinstance(one, ast.Call)]
+        outer = [program.called(one) for one in program.outward(call) if isinstance(one, ast.Call)]
         rows = assigned(program.statement(call))
-        name = ident(next((one for one, value, _ in rows if call in ast.walk(value)), None))
+        name = stem_of(next((one for one, value, _ in rows if call in ast.walk(value)), None))
         sorts = [*program.calls_of(".sort"), *program.calls_of("sorted")]
-        later = any(ident(operand(program, one)) == name for one in sorts)
-        if called(program, call) in _LISTING and name and "sorted" not in outer and not later:
+        later = any(stem_of(program.operand(one)) == name for one in sorts)
+        if program.called(call) in _LISTING and name and "sorted" not in outer and not later:
             found.append((call, name))
     labelled = any(_PLACES.search(name) or LABELS.search(name) for _, name in found)
     if labelled and len({name for _, name in found}) > 1:
@@ -161,7 +162,7 @@ def _joined(program: Program) -> Iterator[Spot]:
     """Find `cat([a, b])` beside `cat([zeros(len(b)), ones(len(a))])`, and `np.repeat(x, n)` beside `np.tile(y, n)`."""
     rows = [(node, value) for _, value, node in assigned(program.tree) if isinstance(value, ast.Call) and value.args]
     for (_, first), (node, second) in itertools.pairwise(rows):
-        names = [called(program, one) for one in (first, second)]
+        names = [program.called(one) for one in (first, second)]
         if set(names) in ({"repeat", "tile"}, {"repeat", "repeat_interleave"}):
             yield spot(node, text=shown(second), other=shown(first))
         lists = [one.args[0] for one in (first, second)]
@@ -169,7 +170,7 @@ def _joined(program: Program) -> Iterator[Spot]:
             continue
         if all(isinstance(one, ast.List) for one in lists):
             parts = [one.elts for one in lists if isinstance(one, ast.List)]
-            order = [ident(one) for one in parts[0]]
+            order = [stem_of(one) for one in parts[0]]
             if len(order) == len(parts[1]) == 2 and all(order) and order[0] != order[1]:
                 there = [[name for name in order if name in words_in(one)] for one in parts[1]]
                 if there == [[order[1]], [order[0]]]:
@@ -180,10 +181,10 @@ def _joined(program: Program) -> Iterator[Spot]:
 def _each_of_pair(program: Program, function: Function) -> Iterator[Spot]:
     """Find `transform(image), transform(mask)`, and two conditions that draw, one for each: two draws."""
     yield from _coins(program, function)
-    calls = [one for one in nodes_in(function, ast.Call) if len(one.args) == 1 and not one.keywords]
+    calls = [one for one in within(function, ast.Call) if len(one.args) == 1 and not one.keywords]
     calls.sort(key=lambda one: one.lineno)
     for first, second in itertools.combinations(calls, 2):
-        name, given = text(first.func), [ident(one.args[0]) for one in (first, second)]
+        name, given = text(first.func), [stem_of(one.args[0]) for one in (first, second)]
         random = text(second.func) == name and _RANDOM.search(name) and not _FIXED.search(name)
         places = [bool(_PLACES.search(one)) for one in given]
         if random and all(given) and places == [False, True] and second.lineno - first.lineno < 6:
@@ -192,10 +193,10 @@ def _each_of_pair(program: Program, function: Function) -> Iterator[Spot]:
 
 def _coins(program: Program, function: Function) -> Iterator[Spot]:
     """Yield the second of two conditions that draw, the first for an image and the second for its mask."""
-    tests = [one for one in nodes_in(function, ast.If) if is_drawn(program, one.test)]
+    tests = [one for one in within(function, ast.If) if is_drawn(program, one.test)]
     for first, second in itertools.pairwise(sorted(tests, key=lambda one: one.lineno)):
         sets = [
-            [ident(target) for one in test.body for target, value, _ in assigned(one) if _moves(program, value)]
+            [stem_of(target) for one in test.body for target, value, _ in assigned(one) if _moves(program, value)]
             for test in (first, second)
         ]
         places = [[bool(_PLACES.search(one)) for one in names] for names in sets]
@@ -208,20 +209,20 @@ def _unmoved(program: Program, function: Function) -> Iterator[Spot]:
     """Find a flip or a crop of an image in a function whose mask, boxes, points or angle stay as they are."""
     places = {one for one in words_in(function) if _PLACES.search(one) and not re.search(r"prob|^self", one)}
     for target, value, node in assigned(function) if places else ():
-        if not _moves(program, value) or ident(target) not in words_in(value) or _PLACES.search(ident(target)):
+        if not _moves(program, value) or stem_of(target) not in words_in(value) or _PLACES.search(stem_of(target)):
             continue
         block = program.parents.get(node)
         around = block if isinstance(block, ast.If) else function
         others = [one for one, _, other in assigned(around) if other is not node and other.lineno >= node.lineno - 3]
-        sets = {ident(it) for one in others for it in ast.walk(one)}
-        sets |= {ident(one.target) for one in nodes_in(around, ast.AugAssign)}
+        sets = {stem_of(it) for one in others for it in ast.walk(one)}
+        sets |= {stem_of(one.target) for one in within(around, ast.AugAssign)}
         if not any(map(_PLACES.search, sets)) and not any(map(_PLACES.search, words_in(value))):
             yield look_at(node, places=min(places))
 
 
 def _moves(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression flips, turns, shifts or crops an array."""
-    names = {called(program, one) for one in ast.walk(value)}
+    names = {program.called(one) for one in ast.walk(value)}
     return bool(names & _FLIPS) or "::-1" in text(value)
 
 
@@ -240,11 +241,11 @@ def _transformed(program: Program) -> Iterator[Spot]:
         keys = {one.arg for one in call.keywords}
         outer = program.parents.get(call)
         taken = isinstance(outer, ast.Subscript) and constant(outer.slice) == "image"
-        name = called(program, call)
+        name = program.called(call)
         if not taken or "image" not in keys or keys & _GIVEN or re.search(r"val|test|normali", name):
             continue
         function = program.function(call)
-        given = [one for one in nodes_in(function or call, ast.Return) if one.value is not None]
+        given = [one for one in within(function or call, ast.Return) if one.value is not None]
         if any(isinstance(one.value, ast.Tuple) and len(one.value.elts) == 2 for one in given):
             yield look_at(call)
 
@@ -256,14 +257,14 @@ _SWAPS = re.compile(r"flip_(pair|ind|idx|ord|perm|map)|swap|mirror_(ind|idx|pair
 @suspects_rows("points mirrored without an exchange", assignments)
 def _mirrored(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `points[:, 0] = width - points[:, 0]` where no later index exchanges left and right points."""
-    name = ident(target)
-    turned = is_binary(value, ast.Sub) and name in words_in(value.right)
+    name = stem_of(target)
+    turned = is_op(value, ast.Sub) and name in words_in(value.right)
     if not turned or not isinstance(target, ast.Subscript) or not _POINTS.search(name):
         return False
     axis = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
-    around = program.function(node) or program.tree
-    rows = [one for one, other, _ in assigned(around) if isinstance(other, ast.Subscript) and ident(other) == name]
-    indexed = [one for one in rows if ident(one) == name]
+    around = program.around(node)
+    rows = [one for one, other, _ in assigned(around) if isinstance(other, ast.Subscript) and stem_of(other) == name]
+    indexed = [one for one in rows if stem_of(one) == name]
     return constant(axis) == 0 and not indexed and not _SWAPS.search(text(around)) and look_at(node)
 
 
@@ -274,9 +275,9 @@ def _mixed(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign
     found = re.fullmatch(r"\(?(\w+)\)? \* (\w+) \+ \(1(?:\.0)? - \1\) \* \2(\[(\w+)\]|\.flip\(0\)|\.roll.*)", said)
     if found is None or LABELS.search(found[2]):
         return False
-    around = text(program.function(node) or program.tree)
+    around = text(program.around(node))
     others = re.findall(rf"(\w+){re.escape(found[3])}", around)
-    return set(others) <= {found[2], ident(target)} and look_at(node)
+    return set(others) <= {found[2], stem_of(target)} and look_at(node)
 
 
 @suspects("weights of a mixture exchanged")
@@ -285,9 +286,9 @@ def _weights(program: Program) -> Iterator[Spot]:
     mixed = re.findall(r"\w*(?:lam|alpha|ratio)\w* \* (\w+) \+ \(1(?:\.0)? - \w+\) \* \1\[(\w+)\]", source(program))
     orders = {order for _, order in mixed}
     taken = [(one, value.slice) for one, value, _ in assigned(program.tree) if isinstance(value, ast.Subscript)]
-    shuffled = {ident(one) for one, index in taken if ident(index) in orders}
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Add) and mixed:
+    shuffled = {stem_of(one) for one, index in taken if stem_of(index) in orders}
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Add) and mixed:
             found = re.match(r"(\w+) \* .*[,(] ?(\w+)(\[(\w+)\])?\)(\.mean\(\))? \+ \(1(?:\.0)? - \1\) \* ", text(node))
             if not found:
                 continue

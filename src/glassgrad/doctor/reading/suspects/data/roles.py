@@ -8,8 +8,7 @@ import re
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.nodes import targets_of
-from glassgrad.doctor.reading.suspects.spelling import called, ident, text, words_in
+from glassgrad.doctor.reading.suspects.lookup import stem_of, targets_of, text, words_in
 from glassgrad.doctor.reading.values import library_name
 
 _ENDING = r"(_|\d|$|[^a-z0-9]|set|loader|data|ds|dl|iter|part)"
@@ -43,12 +42,12 @@ def loaders(program: Program) -> list[tuple[ast.Call, str]]:
 def shuffles(program: Program) -> bool:
     """Tell whether a script draws an order or rows anywhere."""
     calls = program.calls
-    return any(called(program, one) in DRAWN or constant(argument(one, "shuffle")) is True for one in calls)
+    return any(program.called(one) in DRAWN or constant(argument(one, "shuffle")) is True for one in calls)
 
 
 def shuffles_first(program: Program) -> bool:
     """Tell whether a script draws an order or rows outside of loaders and of the training."""
-    drawn = [one for one in program.calls if called(program, one) in DRAWN and "Sampler" not in called(program, one)]
+    drawn = [one for one in program.calls if program.called(one) in DRAWN and "Sampler" not in program.called(one)]
     loops = [one for one in program.nodes if isinstance(one, LOOPS) and trains(program, one)]
     inside = {id(one) for loop in loops for one in ast.walk(loop)}
     return any(id(one) not in inside for one in drawn)
@@ -68,7 +67,7 @@ def is_drawn(program: Program, node: ast.AST) -> bool:
     """Tell whether an expression draws random numbers."""
     for one in ast.walk(node):
         full = program.names.full(one.func) if isinstance(one, ast.Call) else ""
-        name = called(program, one)
+        name = program.called(one)
         drawn = re.fullmatch(r"(rand|randn|randint|normal|uniform)(_like)?|random|coin", name)
         if drawn or full.startswith(("random.", "numpy.random.")):
             return True
@@ -78,7 +77,7 @@ def is_drawn(program: Program, node: ast.AST) -> bool:
 def are_in_rows(program: Program) -> bool:
     """Tell whether a script writes its examples class after class."""
     for node in program.nodes:
-        name = called(program, node)
+        name = program.called(node)
         if name in {"repeat", "repeat_interleave", "full"} and LABELS.search(targets_of(program, node)):
             return True
         if isinstance(node, ast.For) and _goes_through_classes(node) and not trains(program, node):
@@ -91,7 +90,7 @@ def are_in_rows(program: Program) -> bool:
 
 def _goes_through_classes(loop: ast.For) -> bool:
     """Tell whether a loop over classes collects examples."""
-    names = [ident(one) for one in ast.walk(loop.target)]
+    names = [stem_of(one) for one in ast.walk(loop.target)]
     classes = any(LABELS.search(one) or re.search(r"class|kind|categ", one) for one in names)
     listed = re.search(r"range|enumerate|classes|kinds|items", text(loop.iter))
     return classes and listed is not None and bool({"append", "extend"} & words_in(loop))

@@ -7,20 +7,21 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_op
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import (
+from glassgrad.doctor.reading.suspects.lookup import (
     assigned,
     assignments,
     classes,
     functions,
-    is_binary,
-    nodes,
+    stem_of,
     targets_of,
+    text,
+    words_in,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, text, words_in
 from glassgrad.doctor.reading.values import ELEMENTWISE, layer, losses
 
 _MEAN = re.compile(r"(^|_)(mean|mu|avg|means)(_|s|$)", re.IGNORECASE)
@@ -35,14 +36,14 @@ _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
 def _own(program: Program, node: ast.AST) -> str:
     """Return x of `(x - x.mean()) / x.std()` and `(x - x.min()) / ...`, with statistics of x; empty for others."""
-    if not is_binary(node, ast.Div):
+    if not is_op(node, ast.Div):
         return ""
     left = node.left
-    if not is_binary(left, ast.Sub):
+    if not is_op(left, ast.Sub):
         return ""
     made = program.value_of(left.right) if isinstance(left.right, ast.Name) else left.right
-    known = isinstance(made, ast.Call) and called(program, made) in {"mean", "min", "amin", "median"}
-    source = operand(program, made) if isinstance(made, ast.Call) and known else None
+    known = isinstance(made, ast.Call) and program.called(made) in {"mean", "min", "amin", "median"}
+    source = program.operand(made) if isinstance(made, ast.Call) and known else None
     return text(left.left) if source is not None and text(source) == text(left.left) else ""
 
 
@@ -67,7 +68,7 @@ def _own_statistics(program: Program, node: ast.expr) -> object:
 def _by_example(program: Program) -> Iterator[Spot]:
     """Find `(x - x.mean()) / x.std()` in `__getitem__` or in the training loop."""
     loops = {id(node) for loop in training_loops(program) for node in ast.walk(loop)}
-    for node in nodes(program, ast.expr):
+    for node in program.every(ast.expr):
         inside = getattr(program.function(node), "name", "") == "__getitem__" or id(node) in loops
         if inside and _own(program, node) and not re.search(r"adv|return|reward", shown(node)):
             yield look_at(node)
@@ -80,7 +81,7 @@ def _alone(program: Program) -> Iterator[Spot]:
     names = {name for name, _, _ in scaled}
     for name, value, node in scaled:
         held = [re.sub("train(ing)?", other, name, flags=re.IGNORECASE) for other in ("test", "val", "valid")]
-        loads = {ident(one) for one in program.nodes if isinstance(getattr(one, "ctx", None), ast.Load)}
+        loads = {stem_of(one) for one in program.nodes if isinstance(getattr(one, "ctx", None), ast.Load)}
         used = [one for one in held if one in loads]
         if TRAIN.search(name) and used and not names & set(held) and not re.search(r"\bx_all|" + used[0], shown(value)):
             other = [one for one, theirs, _ in scaled if one in held or used[0] in words_in(theirs)]
@@ -100,8 +101,8 @@ def _alone(program: Program) -> Iterator[Spot]:
 def _scales(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression scales its data: a division by a deviation or by 255, or a fitted scaler."""
     if isinstance(value, ast.Call):
-        return called(program, value) in _SCALERS
-    said = text(value.right) if is_binary(value, ast.Div) else ""
+        return program.called(value) in _SCALERS
+    said = text(value.right) if is_op(value, ast.Div) else ""
     return bool(re.search(r"std|sigma|sd\b|scale|max|range|^255", said))
 
 
@@ -116,12 +117,12 @@ def _is_scaling(given: ast.keyword) -> bool:
 def _exchanged(program: Program, node: ast.expr) -> object:
     """Find `Normalize(std, mean)`, `(x - std) / mean` and `x * mean + std`."""
     names = ["", ""]
-    if isinstance(node, ast.Call) and called(program, node) in {"Normalize", "normalize"} and len(node.args) >= 2:
-        names = [ident(one) for one in node.args[-2:]]
-    elif is_binary(node, ast.Div) and isinstance(node.left, ast.BinOp):
-        names = [ident(node.left.right) if isinstance(node.left.op, ast.Sub) else "", ident(node.right)]
-    elif is_binary(node, ast.Add) and isinstance(node.left, ast.BinOp):
-        names = [ident(node.right), ident(node.left.right) if isinstance(node.left.op, ast.Mult) else ""]
+    if isinstance(node, ast.Call) and program.called(node) in {"Normalize", "normalize"} and len(node.args) >= 2:
+        names = [stem_of(one) for one in node.args[-2:]]
+    elif is_op(node, ast.Div) and isinstance(node.left, ast.BinOp):
+        names = [stem_of(node.left.right) if isinstance(node.left.op, ast.Sub) else "", stem_of(node.right)]
+    elif is_op(node, ast.Add) and isinstance(node.left, ast.BinOp):
+        names = [stem_of(node.right), stem_of(node.left.right) if isinstance(node.left.op, ast.Mult) else ""]
     return _STD.search(names[0]) and _MEAN.search(names[1])
 
 
@@ -129,7 +130,7 @@ def _exchanged(program: Program, node: ast.expr) -> object:
 def _others(program: Program, node: ast.BinOp) -> object:
     """Find `(x - x_mean) / y_std` and `prediction * x_std + x_mean`."""
     inner, sides = node.left, (ast.Sub if isinstance(node.op, ast.Div) else ast.Mult)
-    if not is_binary(inner, sides):
+    if not is_op(inner, sides):
         return False
     mean, std = (inner.right, node.right) if isinstance(node.op, ast.Div) else (node.right, inner.right)
     whose = [_whose(one) for one in (mean, std)]
@@ -143,7 +144,7 @@ def _whose(node: ast.expr) -> str:
     """Return whose mean or deviation a value is by its name: "x" of `x_mean`, `mean_x`, `x.mean(0)`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return text(node.func.value) if node.func.attr in {"mean", "std"} else ""
-    found = re.fullmatch(r"(\w+?)_?(mean|mu|std|sd|sigma)|(?:mean|mu|std|sd|sigma)_(\w+)", ident(node))
+    found = re.fullmatch(r"(\w+?)_?(mean|mu|std|sd|sigma)|(?:mean|mu|std|sd|sigma)_(\w+)", stem_of(node))
     return (found[1] or found[3] or "") if found else ""
 
 
@@ -175,7 +176,7 @@ def _divided(program: Program) -> Iterator[Spot]:
             trained = any(node in ast.walk(loop) for loop in training_loops(program))
             in_model = owner is not None and owner.is_module
             (late if trained or in_model or getattr(function, "name", "") == "__getitem__" else early).append(node)
-    scaled = any(called(program, one) in {"ToTensor", "to_tensor"} for one in program.calls)
+    scaled = any(program.called(one) in {"ToTensor", "to_tensor"} for one in program.calls)
     places = {getattr(program.function(one), "name", "") for one in late}
     if late and (early or scaled or ("__getitem__" in places and len(places) > 1)):
         yield from (look_at(one) for one in late)
@@ -190,7 +191,7 @@ def _grey(program: Program, function: Function) -> Iterator[Spot]:
     for target, value, node in assigned(function):
         mask = re.search(r"mask|seg", text(value)) and re.search(r"float|tensor|from_numpy", text(value))
         if mask and not re.search(r"255|[<>=]|//|astype\(bool|\.long|int", text(value)):
-            name = ident(target)
+            name = stem_of(target)
             if not re.search(rf"{name} */|{name} [<>]|{name} //|{name} /= ", said):
                 yield look_at(node)
 
@@ -199,7 +200,7 @@ def _grey(program: Program, function: Function) -> Iterator[Spot]:
 def _at_hand(program: Program) -> Iterator[Spot]:
     """Find `model(torch.tensor([[50.0, 3.0]]))` in a script that scales its data."""
     values = [value for _, value, _ in assigned(program.tree)]
-    scales = [one for one in values if _own(program, one) or called(program, one) == "fit_transform"]
+    scales = [one for one in values if _own(program, one) or program.called(one) == "fit_transform"]
     for call in program.calls if scales else ():
         given = call.args[0] if call.args and layer(program, call.func) is not None else None
         made = program.value_of(given) if isinstance(given, ast.Name) else given
@@ -212,10 +213,10 @@ def _at_hand(program: Program) -> Iterator[Spot]:
 @suspects_rows("logarithm of what may be 0", assignments)
 def _logarithm(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign) -> object:
     """Find `np.log(counts)` where data are made."""
-    logs = called(program, value) in {"log", "log10", "log2"}
-    given = operand(program, value) if isinstance(value, ast.Call) and logs else None
+    logs = program.called(value) in {"log", "log10", "log2"}
+    given = program.operand(value) if isinstance(value, ast.Call) and logs else None
     owner = program.owner(node)
-    data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", ident(target) + " " + ident(given))
+    data = re.search(r"feat|count|spec|power|price|^[xX]|data|signal|rate", stem_of(target) + " " + stem_of(given))
     if not isinstance(given, ast.Name | ast.Attribute | ast.Subscript):
         return False
     return data and not (owner is not None and owner.is_module) and look_at(node)
@@ -224,7 +225,7 @@ def _logarithm(program: Program, target: ast.expr, value: ast.expr, node: ast.As
 @suspects_each("missing values become 0", ast.Call)
 def _missing(program: Program, call: ast.Call) -> object:
     """Find `np.nan_to_num(x)` and `fillna(0)`."""
-    name = called(program, call)
+    name = program.called(call)
     zero = name == "fillna" and call.args and constant(call.args[0]) == 0
     return zero or (name == "nan_to_num" and "loss" not in text(call))
 
@@ -232,7 +233,7 @@ def _missing(program: Program, call: ast.Call) -> object:
 @suspects_each("sine of another unit", ast.Call)
 def _units(program: Program, call: ast.Call) -> object:
     """Find `np.sin(angle_degrees)` and `np.cos(hour / 24)`."""
-    said = text(call.args[0]) if called(program, call) in {"sin", "cos", "tan"} and call.args else ""
+    said = text(call.args[0]) if program.called(call) in {"sin", "cos", "tan"} and call.args else ""
     if not re.search(r"deg|hour|month|day|minute|(^|_)lat(_|$)|(^|_)lon(_|$)", said):
         return False
     return not re.search(r"pi\b|6\.28|radians|deg2rad|rad|tau", said)
@@ -247,16 +248,16 @@ def _cut(program: Program) -> Iterator[Spot]:
     regression = {one.kind for one in losses(program)} and {one.kind for one in losses(program)} <= ELEMENTWISE
     embeds = any(re.search(r"Embedding|token|vocab|block_size", one) for one in words_in(program.tree))
     for node in program.nodes:
-        if is_binary(node, ast.FloorDiv) and number(node.right) in {255, 256}:
+        if is_op(node, ast.FloorDiv) and number(node.right) in {255, 256}:
             yield look_at(node)
         if not isinstance(node, ast.Call):
             continue
-        name, given = called(program, node), operand(program, node)
+        name, given = program.called(node), program.operand(node)
         kind = " ".join(text(one) for one in [*node.args, *(it.value for it in node.keywords if it.arg == "dtype")])
         plain = isinstance(node.func, ast.Name) and not program.names.full(node.func)
         cast = name in {"astype", "tensor", "as_tensor", "array", "type", "to"} and _WHOLE.search(kind)
         whole = cast or (name in {"long", "int", "LongTensor", "IntTensor"} and not plain)
-        said = ident(given) if given is not None else ""
+        said = stem_of(given) if given is not None else ""
         target = targets_of(program, node)
         inputs = _INPUTS.search(said) and not embeds and not LABELS.search(said) and not LABELS.search(target)
         if whole and "//" not in kind and (inputs or (regression and (LABELS.search(said) or LABELS.search(target)))):
@@ -268,10 +269,10 @@ def _fractions(program: Program) -> Iterator[Spot]:
     """Find `a = np.zeros(n, dtype=int)` and later `a[i] = b / c`."""
     whole = {}
     for target, value, node in assigned(program.tree):
-        name = called(program, value)
+        name = program.called(value)
         kinds = [text(one.value) for one in getattr(value, "keywords", []) if one.arg == "dtype"]
-        source = operand(program, value) if isinstance(value, ast.Call) else None
-        like = name in {"zeros_like", "empty_like", "full_like"} and not kinds and LABELS.search(ident(source))
+        source = program.operand(value) if isinstance(value, ast.Call) else None
+        like = name in {"zeros_like", "empty_like", "full_like"} and not kinds and LABELS.search(stem_of(source))
         filled = name in {"zeros", "ones", "empty", "full", "zeros_like", "empty_like"}
         made = filled and kinds and _WHOLE.search(kinds[0])
         listed = name == "array" and not kinds and re.fullmatch(r"[^.a-z]*\(\[[\d, \[\]-]*\]\)", text(value)[8:])
@@ -321,7 +322,7 @@ def _mirrored(program: Program) -> Iterator[Spot]:
     """Find flips of examples in a script about digits or letters."""
     if not re.search(r"digit|mnist|svhn|glyph|letter|emnist|omniglot", " ".join(words_in(program.tree)), re.IGNORECASE):
         return
-    yield from (look_at(call) for call in program.calls if called(program, call) in _FLIPS)
+    yield from (look_at(call) for call in program.calls if program.called(call) in _FLIPS)
 
 
 # --- pictures ---
@@ -346,7 +347,7 @@ def _channels(program: Program) -> Iterator[Spot]:
         for call in program.calls_of(name):
             given = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
             sizes = [constant(one) for one in given]
-            named = _PIXELS.search(ident(operand(program, call)) + " " + targets_of(program, call))
+            named = _PIXELS.search(stem_of(program.operand(call)) + " " + targets_of(program, call))
             if named and len(sizes) in {3, 4} and 3 in sizes[:2] and sizes[-1] != 3 and "permute" not in text(call):
                 yield look_at(call)
 

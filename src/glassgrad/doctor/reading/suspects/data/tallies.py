@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.nodes import is_op, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, bare, trains
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import assigned, is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import called, ident, source, text, words_in
+from glassgrad.doctor.reading.suspects.lookup import assigned, source, stem_of, text, words_in
 
 _COUNTS = re.compile(r"correct|(^|_)(right|hits?|n_?ok|matches|acc|accuracy|good)(_|s|$)", re.IGNORECASE)
 _FIGURE = re.compile(
@@ -30,7 +30,7 @@ _SHIFTED = re.compile(
 def _divisions(program: Program) -> Iterator[tuple[ast.BinOp | ast.AugAssign, ast.expr, ast.expr]]:
     """Yield `a / b` and `a /= b` with both sides."""
     for node in program.nodes:
-        if is_binary(node, ast.Div):
+        if is_op(node, ast.Div):
             yield node, node.left, node.right
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
             yield node, node.target, node.value
@@ -38,10 +38,10 @@ def _divisions(program: Program) -> Iterator[tuple[ast.BinOp | ast.AugAssign, as
 
 def _sums(program: Program, node: ast.AST, over: ast.expr) -> list[ast.AugAssign]:
     """Return the statements that add to the variable which a division divides."""
-    name = ident(bare(over))
-    around = program.function(node) or program.tree
-    found = [one for one in nodes_in(around, ast.AugAssign) if isinstance(one.op, ast.Add)]
-    return [one for one in found if ident(one.target) == name and program.loops(one)]
+    name = stem_of(bare(over))
+    around = program.around(node)
+    found = [one for one in within(around, ast.AugAssign) if isinstance(one.op, ast.Add)]
+    return [one for one in found if stem_of(one.target) == name and program.loops(one)]
 
 
 @suspects("figure divided by another count")
@@ -59,7 +59,7 @@ def _other_count(program: Program) -> Iterator[Spot]:
 
 def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.expr, summed: bool) -> str:
     """Return why a count does not fit a sum; empty if it may fit."""
-    held = program.value_of(below) if isinstance(below, ast.Name) else None
+    held = program.value_of(below)
     below = held if held is not None and "len(" in ast.unparse(held) else below
     roles = [[any(map(role.search, words_in(one))) for role in (HELD_OUT, TRAIN)] for one in (loop.iter, below)]
     evaluates = re.match(r"eval|val|test|score|accuracy", getattr(program.function(loop), "name", "")) is not None
@@ -82,7 +82,7 @@ def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.ex
 def _whole(program: Program, node: ast.BinOp) -> object:
     """Find `correct // total`."""
     error = re.search(r"(loss|err)\w*(\.item\(\))?$", text(node.left))
-    return error or _COUNTS.search(ident(bare(node.left)))
+    return error or _COUNTS.search(stem_of(bare(node.left)))
 
 
 @suspects("sum goes on over the epochs")
@@ -90,18 +90,18 @@ def _goes_on(program: Program) -> Iterator[Spot]:
     """Find a sum or a list that begins before the loop over epochs and is averaged in each epoch."""
     for node, over, below in _divisions(program):
         added: list[ast.AugAssign] = _sums(program, node, over)
-        name = ident(bare(over))
+        name = stem_of(bare(over))
         figure = _FIGURE.search(name) or _COUNTS.search(name) or re.search("total|running|sum", name)
         if added and figure and isinstance(added[0].target, ast.Name) and _is_over(program, added[0], node, name):
             loop = program.loops(added[0])[-1]
-            if not any(ident(one.target) == ident(bare(below)) for one in nodes_in(loop, ast.AugAssign)):
+            if not any(stem_of(one.target) == stem_of(bare(below)) for one in within(loop, ast.AugAssign)):
                 yield look_at(added[0], node, division=shown(node))
     for call in program.calls_of(".append"):
-        name = ident(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        name = stem_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
         for mean in program.calls if _FIGURE.search(name.rstrip("s").replace("losse", "loss")) else ():
-            averages = called(program, mean) in {"mean", "sum"} and len(mean.args) == 1 and ident(mean.args[0]) == name
+            averages = program.called(mean) in {"mean", "sum"} and len(mean.args) == 1 and stem_of(mean.args[0]) == name
             if averages and not isinstance(mean.args[0], ast.Subscript) and _is_over(program, call, mean, name):
-                begun = [one for target, _, one in assigned(program.tree) if ident(target) == name]
+                begun = [one for target, _, one in assigned(program.tree) if stem_of(target) == name]
                 yield from (look_at(one, call, division=shown(mean)) for one in begun[:1])
 
 
@@ -121,10 +121,10 @@ def _last_batch(program: Program, loop: ast.For) -> Iterator[Spot]:
         return
     if not re.search(r"load|_dl|batch|iter", text(loop.iter), re.IGNORECASE):
         return
-    around = program.function(loop) or program.tree
+    around = program.around(loop)
     for target, value, node in assigned(loop):
         name = target.id if isinstance(target, ast.Name) else ""
-        loads = [one for one in nodes_in(around, ast.Name) if one.id == name and isinstance(one.ctx, ast.Load)]
+        loads = [one for one in within(around, ast.Name) if one.id == name and isinstance(one.ctx, ast.Load)]
         ends = getattr(loop, "end_lineno", 0) or 0
         if not _FIGURE.search(name) or not isinstance(value, ast.Call | ast.BinOp):
             continue
@@ -151,7 +151,7 @@ def _padded(program: Program) -> Iterator[Spot]:
     """Find `(pred == y).mean()` over tokens in a script that pads."""
     if not re.search(r"ignore_index|padding_idx|pad_sequence|PAD\b|pad_id", source(program)):
         return
-    for node in nodes(program, ast.Compare):
+    for node in program.every(ast.Compare):
         if isinstance(node.ops[0], ast.Eq) and isinstance(node.left, ast.Call | ast.Name):
             said = text(program.statement(node))
             best = any("argmax" in text(one.node) or "max(" in text(one.node) for one in flow(program).ends(node.left))
@@ -166,7 +166,7 @@ def _chosen(program: Program, node: ast.If) -> object:
     test = node.test
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Gt | ast.Lt | ast.GtE | ast.LtE):
         return False
-    sides = [ident(test.left), ident(test.comparators[0])]
+    sides = [stem_of(test.left), stem_of(test.comparators[0])]
     best = [one for one in sides if re.search(r"best|(^|_)(min|max|lowest|highest)", one)]
     other = [one for one in sides if one not in best]
     odd = best and other and re.search(r"(^|_)(test|train|tr|training)(_|$)|^running_loss$|^epoch_loss$", other[0])
@@ -188,7 +188,7 @@ def _titled(program: Program) -> Iterator[Spot]:
                     yield spot(node, text=shown(value.value), words=words.strip())
     for node in program.nodes:
         if isinstance(node, FUNCTIONS) and re.match(r"(val|test|eval)", node.name) and "backward" not in words_in(node):
-            for loop in nodes_in(node, ast.For):
+            for loop in within(node, ast.For):
                 if TRAIN.search(text(loop.iter)) and not re.search(r"split|mode|test|val", text(loop.iter)):
                     yield spot(loop, text=shown(loop.iter), words=node.name)
 
@@ -202,10 +202,10 @@ def _offsets(program: Program, node: ast.BinOp | ast.Call) -> object:
     name = said and (said["name"] or said["other"])
     if not name or not re.search(r"len|num|count|size|nodes|atoms|points|^n_|^ns$", name, re.IGNORECASE):
         return False
-    held = [text(value) for target, value, _ in assigned(program.tree) if ident(target) == name]
+    held = [text(value) for target, value, _ in assigned(program.tree) if stem_of(target) == name]
     outer = program.parents.get(node)
     inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", text(outer))
     later = re.search(rf"{name}\b.*(cumsum|accumulate)|(cumsum|accumulate).*\b{name}\b", " ".join(held))
     target = program.statement(node)
-    goes_on = f"cumsum({ident(getattr(target, 'targets', [None])[0])}" in source(program)
+    goes_on = f"cumsum({stem_of(getattr(target, 'targets', [None])[0])}" in source(program)
     return not inner and not later and not goes_on and look_at(node, name=name)

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import Iteration, rounds, trainings
-from glassgrad.doctor.reading.nodes import mentions
+from glassgrad.doctor.reading.nodes import callee_of, mentions, names_in, within
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Function, Program, argument, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizer_name, optimizers
-from glassgrad.doctor.reading.suspects.nodes import calls_of, has_call, is_within, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
+from glassgrad.doctor.reading.suspects.lookup import calls_of, has_call, source, text
+from glassgrad.doctor.reading.suspects.loops.training import any_target_text, conditions, optimizer_name, optimizers
 from glassgrad.doctor.reading.values import returns
 
 
@@ -22,13 +21,13 @@ from glassgrad.doctor.reading.values import returns
 def _exhausted(program: Program, loop: ast.For) -> Iterator[Spot]:
     """Find a loop over an iterator, a generator, `zip` or `enumerate` that was made before the epochs."""
     over = loop.iter
-    inner = over.args[0] if isinstance(over, ast.Call) and callee(over) in {"enumerate", "tqdm"} and over.args else over
-    bound = program.bound(inner) if isinstance(inner, ast.Name) else None
-    value = bound.value if bound is not None and bound.item is None else None
+    wrapped = callee_of(over) in {"enumerate", "tqdm"}
+    inner = over.args[0] if wrapped and isinstance(over, ast.Call) and over.args else over
+    bound, value = program.bound(inner), program.value_of(inner)
     outer = program.loops(loop)
-    if not outer or bound is None or is_within(program, bound.statement, outer[-1]):
+    if not outer or bound is None or outer[-1] in program.outward(bound.statement):
         return
-    if _runs_out(program, value) and (has_call(outer[-1], "backward") or has_call(outer[-1], "step")):
+    if _runs_out(program, value) and has_call(outer[-1], "backward", "step"):
         made = program.statement(value) if value is not None else loop
         yield spot(loop, made, text=shown(over))
         yield spot(made, text=shown(over))
@@ -42,7 +41,7 @@ def _runs_out(program: Program, value: ast.expr | None) -> bool:
         return False
     if isinstance(value.func, ast.Name) and value.func.id in {"iter", "enumerate", "zip", "map", "filter", "reversed"}:
         return True
-    function = program.functions.get(callee(value))
+    function = program.functions.get(callee_of(value))
     inner = ast.walk(function) if function is not None and program.owner(function) is None else ()
     return any(isinstance(one, ast.Yield) and program.function(one) is function for one in inner)
 
@@ -58,7 +57,7 @@ def _one_batch(program: Program, node: ast.Assign) -> Iterator[Spot]:
         same = program.function(one.node) is program.function(node) and one.node.lineno > node.lineno
         counted = isinstance(one.node, ast.For) and text(one.node.iter).startswith(("range(", "trange("))
         used = names & names_in(one.node)
-        stored = {part.id for part in nodes_in(one.node, ast.Name) if isinstance(part.ctx, ast.Store)}
+        stored = {part.id for part in within(one.node, ast.Name) if isinstance(part.ctx, ast.Store)}
         if same and counted and used and not stored & used:
             yield look_at(node, one.node)
 
@@ -74,7 +73,7 @@ def _slices(program: Program, node: ast.Subscript) -> object:
     if not isinstance(loop, ast.For) or not isinstance(low, ast.Name) or not isinstance(high, ast.BinOp):
         return False
     over = loop.iter if mentions(loop.target, low.id) else None
-    if not isinstance(over, ast.Call) or callee(over) not in {"range", "trange"} or len(over.args) >= 3:
+    if not isinstance(over, ast.Call) or callee_of(over) not in {"range", "trange"} or len(over.args) >= 3:
         return False
     size = text(high.right if text(high.left) == low.id else high.left)
     ends = " ".join(text(end.node) for part in over.args for end in flow(program).ends(part))
@@ -86,11 +85,11 @@ def _slices(program: Program, node: ast.Subscript) -> object:
 @suspects("permutation without a use")
 def _permuted(program: Program) -> Iterator[Spot]:
     """Find a permutation that nothing reads."""
-    for node in nodes(program, ast.Assign):
+    for node in program.every(ast.Assign):
         target, value = node.targets[0], node.value
-        drawn = isinstance(value, ast.Call) and callee(value) in {"randperm", "permutation"}
+        drawn = callee_of(value) in {"randperm", "permutation"}
         if isinstance(target, ast.Name) and drawn:
-            reads = [one for one in nodes(program, ast.Name) if one.id == target.id]
+            reads = [one for one in program.every(ast.Name) if one.id == target.id]
             if not any(isinstance(one.ctx, ast.Load) for one in reads):
                 yield look_at(node, name=target.id)
 
@@ -98,7 +97,7 @@ def _permuted(program: Program) -> Iterator[Spot]:
 @suspects_each("random numbers begun again in a loop", ast.Call)
 def _seeded(program: Program, call: ast.Call) -> object:
     """Find a generator with a fixed seed, made in a loop or in a function that a loop calls."""
-    if callee(call) not in {"default_rng", "manual_seed", "RandomState", "seed", "seed_everything"}:
+    if callee_of(call) not in {"default_rng", "manual_seed", "RandomState", "seed", "seed_everything"}:
         return False
     given = text(call.args[0]) if call.args else ""
     function = program.function(call)
@@ -132,7 +131,7 @@ def _early(program: Program, node: ast.Break) -> object:
 def _skipped(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `if loss > limit: continue` before the step."""
     steps = [it.node.lineno for it in one.own("step") if not it.chain]
-    for node in nodes_in(one.node, ast.If) if isinstance(one.node, LOOPS) and steps else ():
+    for node in within(one.node, ast.If) if isinstance(one.node, LOOPS) and steps else ():
         leaves = isinstance(node.body[-1], ast.Continue) and len(node.body) < 3
         if not leaves or program.loops(node)[:1] != [one.node]:
             continue
@@ -169,7 +168,7 @@ def _reads_behind(outer: ast.AST, inner: ast.For, names: set[str]) -> bool:
     """Tell whether the block around a loop reads one of the loop's variables behind it."""
     end = inner.end_lineno or inner.lineno
     body = getattr(outer, "body", [])  # without what follows a loop's `else`
-    reads = (one for part in body for one in nodes_in(part, ast.Name) if one.id in names)
+    reads = (one for part in body for one in within(part, ast.Name) if one.id in names)
     return any(isinstance(one.ctx, ast.Load) and one.lineno > end for one in reads)
 
 
@@ -186,7 +185,7 @@ def _swallowed(program: Program, node: ast.Try) -> Iterator[Spot]:
 
 
 def _prints(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and callee(node.value) in {"print", "write"}
+    return isinstance(node, ast.Expr) and callee_of(node.value) in {"print", "write"}
 
 
 @suspects("closure of an optimizer")
@@ -200,7 +199,7 @@ def _closure(program: Program) -> Iterator[Spot]:
             continue
         lacks = [one for one in ("zero_grad", "backward") if one not in text(function)]
         loops = [one for one in program.loops(call) if isinstance(one, ast.For) and "load" in text(one.iter)]
-        passes = [one for one in program.calls_of(".backward") if is_within(program, one, function)]
+        passes = [one for one in program.calls_of(".backward") if function in program.outward(one)]
         if lacks:
             yield spot(passes[0] if passes else function, call, text=function.name, how=f"calls no {lacks[0]}")
         elif loops:
@@ -211,11 +210,11 @@ def _closure(program: Program) -> Iterator[Spot]:
 def _ranks(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find gradients summed over processes and not divided, and samplers without set_epoch."""
     words = source(program)
-    if callee(call) == "all_reduce" and call.args and ".grad" in text(call.args[0]):
-        around = program.function(call) or program.tree
+    if callee_of(call) == "all_reduce" and call.args and ".grad" in text(call.args[0]):
+        around = program.around(call)
         if not re.search(r"/=|\.div_?\(|/ (world|size|n|float|dist)|\.mul_\(|AVG", text(around)):
             yield look_at(call, how="adds the gradients of all processes, and nothing divides them")
-    if callee(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
+    if callee_of(call) == "DistributedSampler" and "set_epoch" not in words and "shuffle=False" not in text(call):
         yield look_at(call, how="draws the same order in each epoch unless set_epoch is called")
 
 
@@ -228,7 +227,7 @@ def _anew(program: Program, outer: Iteration) -> Iterator[Spot]:
     counted = text(outer.node.target) if isinstance(outer.node, ast.For) else "epoch"
     for node in outer.node.body if isinstance(outer.node, LOOPS) and "epoch" in counted else ():
         value = node.value if isinstance(node, ast.Assign) else None
-        name = assigned(node)
+        name = any_target_text(node)
         made = isinstance(value, ast.Call) and text(value.func) in program.classes
         model = made and re.search(r"(^|_|\.)(model|net)$", name)
         plain = number(value) is not None or "inf" in text(value)
@@ -244,7 +243,7 @@ def _patience(program: Program, node: ast.If) -> object:
         return False
     counts = [one for one in node.body if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
     counts = [one for one in counts if re.search(r"patien|wait|counter|no_improve|bad|stale|stall", text(one.target))]
-    improves = any(re.search(r"(^|_|\.)best", assigned(one)) for one in node.body)
+    improves = any(re.search(r"(^|_|\.)best", any_target_text(one)) for one in node.body)
     return counts and improves and look_at(counts[0], node, test=shown(node.test))
 
 
@@ -262,13 +261,13 @@ def _copy(program: Program, node: ast.Assign) -> object:
     """Find `model = copy.deepcopy(model)` in a function that trains the copy and does not return it."""
     value = node.value
     function = program.function(node)
-    copies = isinstance(value, ast.Call) and callee(value) == "deepcopy" and function is not None
-    name = assigned(node)
+    copies = callee_of(value) == "deepcopy" and function is not None
+    name = any_target_text(node)
     if not copies or function is None or not name.isidentifier():
         return False
-    results = [one for one in nodes_in(function, ast.Return) if one.value is not None]
+    results = [one for one in within(function, ast.Return) if one.value is not None]
     trained = f"{name}.parameters()" in text(function) and has_call(function, "backward")
-    used = any(f"{name}(" in text(one) for one in nodes_in(function, ast.With))
+    used = any(f"{name}(" in text(one) for one in within(function, ast.With))
     used |= bool(re.search(rf"zip\([^)]*\(\), {name}\.parameters|zip\({name}\.parameters", text(function)))
     return trained and not used and not results and look_at(node, name=name)
 
@@ -281,7 +280,7 @@ def _states(program: Program) -> Iterator[Spot]:
         for part in _members(call.args[0]) if loops and len(call.args) == 1 else ():
             made = [one for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Name | ast.Attribute)]
             yield from _live(program, part, {text(one) for one in made if isinstance(one.ctx, ast.Store)}, call)
-    for node in nodes(program, ast.ListComp):
+    for node in program.every(ast.ListComp):
         own = {text(one) for it in node.generators for one in ast.walk(it.target) if isinstance(one, ast.Name)}
         for part in _members(node.elt):
             yield from _live(program, part, own, node)
@@ -293,11 +292,11 @@ def _members(node: ast.expr) -> list[ast.expr]:
 
 def _live(program: Program, part: ast.expr, own: set[str], whole: ast.expr) -> Iterator[Spot]:
     """Yield the call of `state_dict()` that gives a part, if its model is not among the names that a loop makes."""
-    bound = program.bound(part) if isinstance(part, ast.Name) else None
+    bound = program.bound(part)
     value, item = (bound.value, bound.item) if bound is not None else (part, None)
     if not isinstance(value, ast.Call) or (isinstance(part, ast.Name) and part.id not in own):
         return
-    if callee(value) == "state_dict" and isinstance(value.func, ast.Attribute):
+    if callee_of(value) == "state_dict" and isinstance(value.func, ast.Attribute):
         if _lasts(value.func.value, own):
             yield look_at(value, whole)
         return
@@ -315,14 +314,14 @@ def _entered(program: Program, call: ast.Call) -> Function | None:
     entered = flow(program).entered(call)
     if entered is not None:
         return entered[0].function if isinstance(entered[0].function, FUNCTIONS) else None
-    alike = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == callee(call)]
+    alike = [one for one in program.nodes if isinstance(one, FUNCTIONS) and one.name == callee_of(call)]
     return alike[0] if isinstance(call.func, ast.Attribute) and len(alike) == 1 else None
 
 
 def _given_model(program: Program, function: Function, state: ast.expr | None, call: ast.Call) -> ast.expr | None:
     """Return the model that a call gives to a function which returns the model's `state_dict()` itself."""
     receiver = state.func.value if isinstance(state, ast.Call) and isinstance(state.func, ast.Attribute) else None
-    kept = isinstance(state, ast.Call) and callee(state) == "state_dict" and isinstance(receiver, ast.Name)
+    kept = callee_of(state) == "state_dict" and isinstance(receiver, ast.Name)
     if not kept or not isinstance(receiver, ast.Name) or program.bindings(function, receiver.id):
         return None
     return argument(call, receiver.id, place_of(function, receiver.id) - (program.owner(function) is not None))
@@ -339,7 +338,7 @@ def _loaded(program: Program, outer: Iteration) -> Iterator[Spot]:
     """Find `model.load_state_dict(best)` in the loop over epochs, under no condition."""
     for node in outer.node.body if isinstance(outer.node, LOOPS) else ():
         call = node.value if isinstance(node, ast.Expr) else None
-        if not isinstance(call, ast.Call) or callee(call) != "load_state_dict" or not call.args:
+        if not isinstance(call, ast.Call) or callee_of(call) != "load_state_dict" or not call.args:
             continue
         kept = re.search(r"best|saved|state|checkpoint|initial", text(call.args[0]), re.IGNORECASE)
         if kept and not re.search(r"\.state_dict\(\)|opt|sched|target|ema", text(call)):
@@ -357,7 +356,7 @@ def _outside(program: Program) -> Iterator[Spot]:
                 continue
             later = ast.Module(list(body[at + 1 :]), [])
             used = names_in(loop.target) & names_in(later)
-            passes = [one for one in nodes_in(later, ast.Call) if callee(one) == "backward"]
+            passes = [one for one in within(later, ast.Call) if callee_of(one) == "backward"]
             if used and passes and not has_call(loop, "backward", "append", "extend"):
                 yield spot(passes[0], loop, text=over, name=min(used))
 
@@ -368,7 +367,7 @@ def _outside(program: Program) -> Iterator[Spot]:
 @suspects_each("hook in a loop", ast.Call)
 def _hooks(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find hooks registered in each round of a training, and hooks whose result replaces what they watch."""
-    name = callee(call)
+    name = callee_of(call)
     if not re.fullmatch(r"register_(forward_|full_backward_|backward_|forward_pre_)?hook", name):
         return
     loops = [one for one in program.loops(call) if has_call(one, "backward", "step")]
@@ -384,7 +383,7 @@ def _replaces(program: Program, name: str, hook: ast.expr | None) -> bool:
     if name != "register_forward_hook" or hook is None:
         return False
     if isinstance(hook, ast.Lambda):
-        return isinstance(hook.body, ast.Call) and callee(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
+        return callee_of(hook.body) in {"detach", "clone", "relu", "mean", "dropout"}
     function = program.functions.get(text(hook))
     inner = ast.walk(function) if isinstance(function, FUNCTIONS) else ()
     return any(isinstance(one, ast.Return) and one.value is not None and text(one.value) != "None" for one in inner)

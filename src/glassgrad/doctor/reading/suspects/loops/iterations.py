@@ -10,13 +10,12 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import Event, Iteration, iterations, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import mentions
+from glassgrad.doctor.reading.nodes import callee_of, is_op, mentions, names_in, within
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, optimizers
-from glassgrad.doctor.reading.suspects.nodes import has_call, is_binary, is_within, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
+from glassgrad.doctor.reading.suspects.lookup import has_call, source, text
+from glassgrad.doctor.reading.suspects.loops.training import any_target_text, conditions, optimizers
 
 _TRAINS = re.compile(r"(compute_|get_|training_)?(loss|criterion)|training_step|train_step")
 _CLEARS = re.compile(r"zero_grad|\.grad = |\.grad\.(data\.)?(zero_|fill_)")
@@ -45,7 +44,7 @@ def _never_cleared(program: Program, one: Iteration) -> Iterator[Spot]:
 def _calls_one_that_clears(program: Program, node: ast.AST) -> bool:
     """Tell whether a part of a script calls a function that clears gradients by hand."""
     clears = {one.name for one in program.nodes if isinstance(one, FUNCTIONS) and _CLEARS.search(text(one))}
-    return any(callee(one) in clears for one in nodes_in(node, ast.Call))
+    return any(callee_of(one) in clears for one in within(node, ast.Call))
 
 
 @suspects_each("gradients cleared in some rounds", trainings)
@@ -91,7 +90,7 @@ def _cleared_apart(program: Program) -> Iterator[Spot]:
     apart = [one for one in apart if re.search(r"opt\w*\.step\(\)", text(one))]
     for function in program.nodes if len(apart) == 1 else ():
         if isinstance(function, FUNCTIONS) and has_call(function, "backward") and not has_call(function, "step"):
-            zeros = [one for one in nodes_in(function, ast.Call) if callee(one) == "zero_grad"]
+            zeros = [one for one in within(function, ast.Call) if callee_of(one) == "zero_grad"]
             if zeros and program.owner(function) is program.owner(apart[0]):
                 yield look_at(zeros[0], apart[0], test=f"{apart[0].name}()")
 
@@ -111,7 +110,7 @@ def _condition(program: Program, one: Iteration) -> Iterator[Spot]:
 
 def _logs(program: Program, event: Event, cleared: bool) -> bool:
     """Tell whether the branch of a step also prints, although each round clears the gradients."""
-    around = next((one for one in program.outward(event.node) if isinstance(one, ast.If)), None)
+    around = program.nearest(event.node, ast.If)
     return cleared and around is not None and has_call(around, "print", "info", "log", "add_scalar", "write")
 
 
@@ -128,7 +127,7 @@ def _rounds(program: Program, one: Iteration) -> Iterator[Spot]:
 def _misses(program: Program, loop: ast.AST, node: ast.AST) -> bool:
     """Tell whether a condition is true in the first round, or takes the remainder of 1."""
     modulo = node.left if isinstance(node, ast.Compare) else node
-    if not is_binary(modulo, ast.Mod):
+    if not is_op(modulo, ast.Mod):
         return False
     counter = text(modulo.left)
     zero = isinstance(node, ast.Compare) and number(node.comparators[0]) == 0
@@ -139,7 +138,7 @@ def _from_zero(program: Program, loop: ast.AST, counter: str) -> bool:
     """Tell whether a loop counts a variable from 0."""
     over = loop.iter if isinstance(loop, ast.For) else None
     counts = isinstance(loop, ast.For) and mentions(loop.target, counter)
-    begins = isinstance(over, ast.Call) and callee(over) in {"enumerate", "range", "trange", "tqdm"}
+    begins = isinstance(over, ast.Call) and callee_of(over) in {"enumerate", "range", "trange", "tqdm"}
     return counts and begins and not re.search(r"start=1|, 1\)$|range\(1", text(over))
 
 
@@ -169,7 +168,7 @@ def _running(program: Program, one: Iteration) -> Iterator[Spot]:
         name = text(event.value.node)
         if not isinstance(one.node, LOOPS) or not name.isidentifier() or event.chain:
             continue
-        sets = [node for node in nodes_in(one.node, ast.stmt) if assigned(node) == name]
+        sets = [node for node in within(one.node, ast.stmt) if any_target_text(node) == name]
         adds = [node for node in sets if _adds(node, name) and program.loops(node)[:1] == [one.node]]
         fresh = [node for node in sets if node not in adds]
         if adds and not fresh:
@@ -207,7 +206,7 @@ def _counted(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find a step under `if count >= size`."""
     for event in one.own("step"):
         for test in list(conditions(program, event.node, one.node))[:1]:
-            parts = list(nodes_in(test, ast.Compare))
+            parts = within(test, ast.Compare)
             numbers = r"count|since|seen|accum|pending|num_|^n_|^n "
             counts = [part for part in parts if re.search(numbers, text(part.left))]
             if event.arms and counts and "%" not in text(test) and not isinstance(counts[0].ops[0], ast.In | ast.Is):
@@ -243,14 +242,14 @@ def _late(program: Program, one: Iteration) -> Iterator[Spot]:
     for event in one.own("backward"):
         name = text(event.value.node)
         around = [*program.loops(event.node)[:1], program.function(event.node)][0]
-        for node in nodes_in(around, ast.stmt) if name.isidentifier() and around is not None else ():
+        for node in within(around, ast.stmt) if name.isidentifier() and around is not None else ():
             if _adds_to(node, name) and node.lineno > event.node.lineno:
                 yield look_at(node, event.node, loss=name)
 
 
 def _adds_to(node: ast.AST, name: str) -> bool:
     """Tell whether a statement adds something to a variable, or divides it, with its graph."""
-    if assigned(node) != name or "item()" in text(node):
+    if any_target_text(node) != name or "item()" in text(node):
         return False
     if isinstance(node, ast.AugAssign):
         return isinstance(node.op, ast.Add | ast.Div | ast.Sub)
@@ -329,7 +328,7 @@ def _scaler(program: Program, one: Iteration) -> Iterator[Spot]:
 @suspects("part of the model without gradients")
 def _switched(program: Program) -> Iterator[Spot]:
     """Find `with no_grad():` around a layer whose result the rest of the training or of forward uses."""
-    for block in nodes(program, ast.With):
+    for block in program.every(ast.With):
         if not any("no_grad" in text(one.context_expr) for one in block.items):
             continue
         around = _training_around(program, block)
@@ -337,13 +336,13 @@ def _switched(program: Program) -> Iterator[Spot]:
             value = node.value if isinstance(node, ast.Assign) else None
             models = r"self\.|\w*model|\w*net\b|\w*encoder|\w*backbone"
             made = isinstance(value, ast.Call) and re.match(models, text(value))
-            uses = [one for one in nodes_in(around or block, ast.Name) if one.id == assigned(node)]
+            uses = [one for one in within(around or block, ast.Name) if one.id == any_target_text(node)]
             later = any(one.lineno > (block.end_lineno or 0) for one in uses)
-            if made and later and not _OTHERS.search(f"{assigned(node)} {text(value)}"):
+            if made and later and not _OTHERS.search(f"{any_target_text(node)} {text(value)}"):
                 yield spot(block, node, text=shown(node))
     for forward in (one.methods.get("forward") for one in program.modules()):
         for call in ast.walk(forward) if forward is not None else ():
-            entered = program.method(program.owner(call), callee(call)) if isinstance(call, ast.Call) else None
+            entered = program.method(program.owner(call), callee_of(call)) if isinstance(call, ast.Call) else None
             for mark in entered.decorator_list if entered is not None else ():
                 if "no_grad" in text(mark) and isinstance(call, ast.Call) and text(call.func).startswith("self."):
                     yield spot(mark, call, text=shown(call))
@@ -356,8 +355,8 @@ def _training_around(program: Program, block: ast.With) -> ast.AST | None:
         return function
     around: list[ast.AST] = [*program.loops(block)[:1], *([function] if function is not None else [])]
     for one in around:
-        inside = [call for call in program.calls if is_within(program, call, one)]
-        if any(callee(call) == "backward" and call.lineno > block.lineno for call in inside):
+        inside = [call for call in program.calls if one in program.outward(call)]
+        if any(callee_of(call) == "backward" and call.lineno > block.lineno for call in inside):
             return one
     return None
 
@@ -365,7 +364,7 @@ def _training_around(program: Program, block: ast.With) -> ast.AST | None:
 @suspects("gradients switched off for good")
 def _off(program: Program) -> Iterator[Spot]:
     """Find `set_grad_enabled(False)` without a return, and functions that train under a decorator no_grad."""
-    calls = [one for one in program.calls if callee(one) == "set_grad_enabled"]
+    calls = [one for one in program.calls if callee_of(one) == "set_grad_enabled"]
     off = [one for one in calls if text(one.args[0] if one.args else None) == "False"]
     bare = [one for one in off if isinstance(program.parents.get(one), ast.Expr)]
     if bare and len(off) == len(calls) and has_call(program.tree, "backward"):
@@ -387,11 +386,11 @@ def _off(program: Program) -> Iterator[Spot]:
 @suspects("update that makes a new tensor")
 def _rebound(program: Program) -> Iterator[Spot]:
     """Find `w = w - lr * w.grad`, and `p = p - ...` for the variable of a loop over parameters."""
-    for node in nodes(program, ast.Assign):
+    for node in program.every(ast.Assign):
         target, value = node.targets[0], node.value
         plain = isinstance(target, ast.Name) and isinstance(value, ast.BinOp) and text(target) in names_in(value)
         if plain and re.search(rf"\b{text(target)}\.grad\b", text(value)):
-            around = program.function(node) or program.tree
+            around = program.around(node)
             name = text(target)
             kept = re.search(rf"{name}\.(requires_grad_|retain_grad)|{name}\.requires_grad = True", text(around))
             if not kept:
@@ -408,7 +407,7 @@ def _up(program: Program) -> Iterator[Spot]:
             slope = re.search(r"\.grad\b", text(value)) and isinstance(value, ast.BinOp)
             if slope and not signed and "grad" not in target:
                 yield look_at(node)
-        elif isinstance(node, ast.Call) and callee(node) == "add_" and isinstance(node.func, ast.Attribute):
+        elif isinstance(node, ast.Call) and callee_of(node) == "add_" and isinstance(node.func, ast.Attribute):
             given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
             held = re.match(r"(p|w|param|weight|\w+\.weight|\w+\.data|\w+\.bias)(\.data)?$", text(node.func.value))
             if held and re.search(r"\.grad\b", given) and "-" not in given:
@@ -419,7 +418,7 @@ def _up(program: Program) -> Iterator[Spot]:
 def _gradients(program: Program, node: ast.stmt) -> object:
     """Find factors on gradients, and clamps of them that change nothing."""
     value = text(node.value) if isinstance(node, ast.Assign | ast.Expr) else ""
-    target = assigned(node) if re.search(r"\.grad(\.data)?$", assigned(node)) else ""
+    target = any_target_text(node) if re.search(r"\.grad(\.data)?$", any_target_text(node)) else ""
     changed = re.search(r"\.grad\b.*\.(clamp|clip|mul|div|add)\(|^\w+\.clamp\(.*\.grad\b", value)
     lost = changed and isinstance(node, ast.Expr)
     scaled = isinstance(node, ast.AugAssign) and target
@@ -435,6 +434,6 @@ def _manual(program: Program) -> Iterator[Spot]:
     """Find an update by hand in a script that zeroes no gradient."""
     if re.search(_ZEROED, source(program)) or not has_call(program.tree, "backward"):
         return
-    for node in nodes(program, ast.AugAssign):
+    for node in program.every(ast.AugAssign):
         if re.search(r"\.grad\b", text(node.value)) and program.loops(node):
             yield look_at(node)

@@ -10,19 +10,18 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import arguments, callee_of
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.lookup import has_call, source, text
 from glassgrad.doctor.reading.suspects.loops.training import (
     given_number,
-    given_to,
     optimizer_makers,
     optimizer_name,
     optimizers,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.nodes import has_call, is_within, nodes
-from glassgrad.doctor.reading.suspects.spelling import callee, source, text
 from glassgrad.doctor.reading.values import WITH_WEIGHTS
 
 _RATES = {
@@ -53,7 +52,7 @@ def _changed(program: Program, made: ast.Call) -> Iterator[Spot]:
     kept = program.parents.get(made)
     name = text(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
     roots = _roots(program, made) if name else set()
-    for node in nodes(program, ast.stmt) if roots else ():
+    for node in program.every(ast.stmt) if roots else ():
         behind = node.lineno > made.lineno
         if not behind or program.function(node) is not program.function(made):
             continue
@@ -66,7 +65,7 @@ def _changed(program: Program, made: ast.Call) -> Iterator[Spot]:
 def _roots(program: Program, made: ast.Call) -> set[str]:
     """Return the models whose weights an optimizer gets, in the words of the script."""
     if optimizer_name(program, made):
-        calls = [one for part in given_to(made) for one in ast.walk(part) if called_parameters(one)]
+        calls = [one for part in arguments(made) for one in ast.walk(part) if called_parameters(one)]
         functions = [one.func for one in calls if isinstance(one, ast.Call)]
         return {text(one.value) for one in functions if isinstance(one, ast.Attribute)}
     return {text(one) for one in made.args[:1] if isinstance(one, ast.Name | ast.Attribute)}
@@ -89,14 +88,14 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
     if isinstance(node, ast.Assign):
         target = text(node.targets[0])
         if target in roots:
-            keeps = owner == target or (target in given and not _CHANGES.search(callee(value)))
-            return "" if keeps or callee(value) in _OWN else target
+            keeps = owner == target or (target in given and not _CHANGES.search(callee_of(value)))
+            return "" if keeps or callee_of(value) in _OWN else target
         full = program.names.full(value.func)
         layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
         layer = layer or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
-    layer = callee(value) == "append" and len(value.args) == 1 and isinstance(value.args[0], ast.Call | ast.Name)
-    makes = layer or callee(value) in {"add_module", "setattr"} or _CHANGES.search(callee(value))
+    layer = callee_of(value) == "append" and len(value.args) == 1 and isinstance(value.args[0], ast.Call | ast.Name)
+    makes = layer or callee_of(value) in {"add_module", "setattr"} or _CHANGES.search(callee_of(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
 
 
@@ -148,7 +147,7 @@ def _part(program: Program) -> Iterator[Spot]:
 
 def called_parameters(node: ast.AST) -> bool:
     """Tell whether an expression is `x.parameters()`."""
-    return isinstance(node, ast.Call) and callee(node) in {"parameters", "named_parameters"}
+    return callee_of(node) in {"parameters", "named_parameters"}
 
 
 @suspects("groups that leave weights out")
@@ -156,7 +155,7 @@ def _left_out(program: Program) -> Iterator[Spot]:
     """Find the only use of a model's parameters in a selection by their names."""
     if source(program).count("parameters()") != 1 or "requires_grad" in source(program) or not optimizers(program):
         return
-    for node in nodes(program, ast.comprehension):
+    for node in program.every(ast.comprehension):
         if "named_parameters" in text(node.iter):
             tests = [one for one in node.ifs if re.search(r" in |startswith|endswith", text(one))]
             yield from (look_at(one, made=shown(optimizers(program)[0])) for one in tests)
@@ -218,8 +217,8 @@ def _never(program: Program, made: ast.Call) -> object:
 @suspects("rate of the first group only")
 def _first_group(program: Program) -> Iterator[Spot]:
     """Find `optimizer.param_groups[0]["lr"] = rate` for an optimizer with several groups."""
-    several = [one for one in nodes(program, ast.Dict) if any(constant(key) == "params" for key in one.keys)]
-    for node in nodes(program, ast.Assign):
+    several = [one for one in program.every(ast.Dict) if any(constant(key) == "params" for key in one.keys)]
+    for node in program.every(ast.Assign):
         target = text(node.targets[0])
         if len(several) > 1 and target.endswith(".param_groups[0]['lr']"):
             yield look_at(node)
@@ -316,9 +315,10 @@ def _half(program: Program) -> Iterator[Spot]:
     if not made or "GradScaler" in words or "bfloat16" in words:
         return
     for call in program.calls:
-        moved = callee(call) == "to" and any(_is_half(program, one) for one in given_to(call))
+        moved = callee_of(call) == "to" and any(_is_half(program, one) for one in arguments(call))
         owner = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        if (callee(call) == "half" or moved) and re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner):
+        model = re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner)
+        if model and (callee_of(call) == "half" or moved):
             eps = given_number(program, made[0], "eps", 3)
             adam = "Adam" in optimizer_name(program, made[0])
             if not adam or not is_given(made[0], "eps", 3) or (eps is not None and eps < 1e-6):
@@ -340,7 +340,7 @@ def _unread(program: Program) -> Iterator[Spot]:
         if not isinstance(node, ast.Assign | ast.AugAssign) or text(target) not in names or not program.loops(node):
             continue
         loop = program.loops(node)[-1]
-        inside = any(is_within(program, one, loop) for one in optimizers(program))
+        inside = any(loop in program.outward(one) for one in optimizers(program))
         if not inside and has_call(loop, "step") and text(target).isidentifier():
             yield look_at(node, name=text(target))
 
@@ -357,6 +357,6 @@ def _old_rate(program: Program) -> Iterator[Spot]:
         name = text(load.func.value) if isinstance(load.func, ast.Attribute) else ""
         before = [one for one in made.get(name, ()) if one.lineno < load.lineno]
         others = {text(argument(one, "lr", 1)) for calls in made.values() for one in calls}
-        later = [one for one in nodes(program, ast.Assign) if "['lr']" in text(one.targets[0])]
+        later = [one for one in program.every(ast.Assign) if "['lr']" in text(one.targets[0])]
         if before and len(others) > 1 and not any(one.lineno > load.lineno for one in later):
             yield look_at(load, before[-1], rate=text(argument(before[-1], "lr", 1)))

@@ -9,19 +9,18 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Iteration, iterations, rounds, trainings
+from glassgrad.doctor.reading.nodes import arguments, callee_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.lookup import source, text
 from glassgrad.doctor.reading.suspects.loops.training import (
     conditions,
     given_number,
-    given_to,
     schedule_name,
     schedule_of,
     schedules,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
 
 _RATE = r"^(((base|init|initial|max|min|peak|start|end|final|top)_?)?(lr|learning_rate|rate)|lr_?(0|init|max|min))$"
 
@@ -38,7 +37,7 @@ def _in_batches(program: Program, outer: Iteration) -> Iterator[Spot]:
 def _of_epochs(program: Program, call: ast.expr) -> bool:
     """Tell whether a schedule looks as if its numbers counted epochs."""
     name = schedule_name(program, call)
-    given = given_to(call)[1:] if isinstance(call, ast.Call) else []
+    given = arguments(call)[1:] if isinstance(call, ast.Call) else []
     words = " ".join([text(call), *(text(one.node) for part in given for one in flow(program).ends(part))])
     if not isinstance(call, ast.Call) or re.search(r"iter|len\(|batch|\bsteps|_steps", words):
         return False
@@ -109,7 +108,7 @@ def _cosine(program: Program, outer: Iteration) -> Iterator[Spot]:
 
 def _epochs(program: Program, outer: Iteration) -> float | None:
     source_ = outer.node.iter if isinstance(outer.node, ast.For) else None
-    if isinstance(source_, ast.Call) and callee(source_) in {"range", "trange"} and len(source_.args) == 1:
+    if isinstance(source_, ast.Call) and callee_of(source_) in {"range", "trange"} and len(source_.args) == 1:
         return setting(program, source_.args[0])
     return None
 
@@ -136,12 +135,12 @@ def _function(program: Program, value: Value) -> ast.AST | None:
 def _results(function: ast.AST) -> list[ast.expr]:
     if isinstance(function, ast.Lambda):
         return [function.body]
-    return [one.value for one in nodes_in(function, ast.Return) if one.value is not None]
+    return [one.value for one in within(function, ast.Return) if one.value is not None]
 
 
 def _is_rate(node: ast.expr) -> bool:
     if any(isinstance(one, ast.Div | ast.FloorDiv) for one in ast.walk(node)) and "lr" in text(node).lower():
-        last_part = [one for one in ast.walk(node) if is_binary(one, ast.Div)]
+        last_part = [one for one in ast.walk(node) if is_op(one, ast.Div)]
         if any(re.search(r"lr|rate", text(one.right), re.IGNORECASE) for one in last_part):
             return False
     names = {one for one in names_in(node) if re.fullmatch(_RATE, one, re.IGNORECASE)}
@@ -166,10 +165,10 @@ def _warm(program: Program, node: ast.BinOp) -> object:
 @suspects_each("power before a division", ast.expr)
 def _power(program: Program, node: ast.expr) -> object:
     """Find `gamma ** epoch // 30`, which Python reads as `(gamma ** epoch) // 30`."""
-    left = node.left if is_binary(node, ast.FloorDiv) else None
-    while is_binary(left, ast.Mult):
+    left = node.left if is_op(node, ast.FloorDiv) else None
+    while is_op(left, ast.Mult):
         left = left.right
-    exponent = text(left.right) if is_binary(left, ast.Pow) else ""
+    exponent = text(left.right) if is_op(left, ast.Pow) else ""
     return re.search(r"epoch|step|iter|\bi\b|\bt\b", exponent) and look_at(node, program.statement(node))
 
 
@@ -183,7 +182,7 @@ def _compound(program: Program) -> Iterator[Spot]:
             target, value = text(node.targets[0]), node.value
         else:
             continue
-        powers = [one for one in ast.walk(value) if is_binary(one, ast.Pow)]
+        powers = [one for one in ast.walk(value) if is_op(one, ast.Pow)]
         grows = [one for one in powers if re.search(r"epoch|step|iter", text(one.right))]
         used = isinstance(node, ast.AugAssign) or re.search(rf"(?<![\w'.])({re.escape(target)})(?!\w)", text(value))
         if grows and used and re.search(r"lr|rate|eps|beta|temp", target, re.IGNORECASE):
@@ -194,7 +193,7 @@ def _compound(program: Program) -> Iterator[Spot]:
 def _each_batch(program: Program, one: Iteration) -> Iterator[Spot]:
     """Find `group["lr"] *= 0.1` in the loop over batches."""
     outer = any(isinstance(node, LOOPS) for node in program.outward(one.node))
-    for node in nodes_in(one.node, ast.AugAssign) if isinstance(one.node, LOOPS) and outer else ():
+    for node in within(one.node, ast.AugAssign) if isinstance(one.node, LOOPS) and outer else ():
         less = isinstance(node.op, ast.Mult | ast.Div)
         if less and text(node.target).endswith(("['lr']", ".lr")):
             counted = any("%" in text(test) for test in conditions(program, node, one.node))
@@ -209,9 +208,9 @@ def _metric(program: Program, one: Iteration) -> Iterator[Spot]:
         made = schedule_of(program, event)
         name = schedule_name(program, made.node) if made is not None else ""
         call = event.node
-        if not name or not isinstance(call, ast.Call) or len(given_to(call)) != 1:
+        if not name or not isinstance(call, ast.Call) or len(arguments(call)) != 1:
             continue
-        given = text(given_to(call)[0])
+        given = text(arguments(call)[0])
         metric = re.search(r"loss|acc|metric|score|err", given, re.IGNORECASE)
         count = re.fullmatch(r"epoch|step|i|it|iteration|global_step|self\.epoch|epoch \+ 1", given)
         plateau = name == "ReduceLROnPlateau"
@@ -222,7 +221,7 @@ def _metric(program: Program, one: Iteration) -> Iterator[Spot]:
 @suspects_rows("schedule that counts examples", schedules)
 def _examples(program: Program, _: str, made: ast.Call) -> Iterator[Spot]:
     """Find `steps_per_epoch=len(dataset)`, a number of examples instead of batches."""
-    for given in given_to(made)[1:]:
+    for given in arguments(made)[1:]:
         for one in (given, *(end.node for end in flow(program).ends(given))):
             examples = r"len\((self\.)?(\w*(data|set|ds)|x\w*|inputs?|\w*examples|\w+\.dataset)\)"
             found = re.search(examples, text(one), re.IGNORECASE)
@@ -250,7 +249,7 @@ def _twice(program: Program) -> Iterator[Spot]:
 @suspects_each("cosine without pi", ast.Call)
 def _angle(program: Program, call: ast.Call) -> object:
     """Find `cos(epoch / epochs)` for a rate, which never leaves the neighbourhood of 1."""
-    given = text(call.args[0]) if callee(call) == "cos" and len(call.args) == 1 else ""
+    given = text(call.args[0]) if callee_of(call) == "cos" and len(call.args) == 1 else ""
     share = re.search(r"(epoch|step|iter|\bt|\bi)\w* / |progress", given)
     odd = share and not re.search(r"pi\b|PI\b|3\.14|div_term|freq|theta|\bbeta\b", given)
     return odd and look_at(call, program.statement(call))

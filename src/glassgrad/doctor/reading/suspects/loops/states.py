@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import arguments, callee_of, names_in, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.loops.training import assigned, conditions, given_to, optimizers, schedules
-from glassgrad.doctor.reading.suspects.nodes import calls_of, has_call, is_within, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import callee, names_in, source, text
+from glassgrad.doctor.reading.suspects.lookup import calls_of, has_call, source, text
+from glassgrad.doctor.reading.suspects.loops.training import any_target_text, conditions, optimizers, schedules
 from glassgrad.doctor.reading.values import drops, layer
 
 _HEADS = {"resnet": "fc", "resnext": "fc", "inception": "fc", "googlenet": "fc", "shufflenet": "fc"}
@@ -44,7 +44,7 @@ def _resting(program: Program) -> Iterator[Spot]:
         for event in rests if not wakes and not modes else ():
             if not _HELPERS.search(event.receiver.rpartition(".")[2]):
                 yield look_at(event.node, *event.chain)
-                yield from (spot(it, text=shown(event.node)) for it in event.chain if is_within(program, it, one.node))
+                yield from (spot(it, text=shown(event.node)) for it in event.chain if one.node in program.outward(it))
                 break
     yield from _put_to_rest(program)
 
@@ -78,10 +78,10 @@ def _awake(program: Program) -> Iterator[Spot]:
     for block in program.nodes:
         marks = block.items if isinstance(block, ast.With) else []
         if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
-            calls = [one for one in nodes_in(block, ast.Call) if _is_model(program, one)]
+            calls = [one for one in within(block, ast.Call) if _is_model(program, one)]
             yield from (look_at(one, block) for one in calls[:1])
         elif isinstance(block, FUNCTIONS) and _judges(program, block):
-            calls = [one for one in nodes_in(block, ast.Call) if _is_model(program, one)]
+            calls = [one for one in within(block, ast.Call) if _is_model(program, one)]
             if "no_grad" not in text(block) and not has_call(block, "backward"):
                 yield from (look_at(one, block) for one in calls[:1])
 
@@ -101,7 +101,7 @@ def _is_model(program: Program, call: ast.Call) -> bool:
 @suspects("mode set as an attribute")
 def _attribute(program: Program) -> Iterator[Spot]:
     """Find `model.training = False`, which its layers do not follow."""
-    for node in nodes(program, ast.stmt):
+    for node in program.every(ast.stmt):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Attribute) and target.attr == "training":
             owner = program.owner(node)
@@ -116,9 +116,9 @@ def _against(program: Program, function: Function) -> Iterator[Spot]:
     judges = re.match(r"_?(eval|valid|test|predict|infer|score)", function.name)
     trains = re.match(r"_?(train|fit)", function.name) and ".train()" not in source(program)
     learns = has_call(function, "backward")
-    calls = [one for one in nodes_in(function, ast.Call) if isinstance(one.func, ast.Attribute)]
-    wakes = [one for one in calls if callee(one) == "train" and not given_to(one)]
-    rests = [one for one in calls if callee(one) == "eval"]
+    calls = [one for one in within(function, ast.Call) if isinstance(one.func, ast.Attribute)]
+    wakes = [one for one in calls if callee_of(one) == "train" and not arguments(one)]
+    rests = [one for one in calls if callee_of(one) == "eval"]
     if judges and wakes and not rests and not learns:
         yield look_at(wakes[0], function, name=function.name)
     elif trains and learns and _alone(rests):
@@ -156,7 +156,7 @@ def _frozen_head(program: Program, node: ast.For) -> Iterator[Spot]:
         return
     for other in program.nodes:
         made = other.value if isinstance(other, ast.Assign) and other.lineno < node.lineno else None
-        fresh = isinstance(made, ast.Call) and callee(made)[:1].isupper() and assigned(other).startswith(f"{root}.")
+        fresh = callee_of(made)[:1].isupper() and any_target_text(other).startswith(f"{root}.")
         if made is not None and fresh and program.function(other) is program.function(node):
             yield spot(node, made, text=shown(node.iter), head=shown(program.statement(made)))
 
@@ -186,7 +186,7 @@ def _misled(test: ast.expr, known: str, foreign: bool, freezes: bool) -> str:
     """Return what is odd about the names in a condition; empty if nothing is."""
     if not re.search(r" in |(starts|ends)with", text(test)):
         return ""
-    words = [one.value for one in nodes_in(test, ast.Constant) if isinstance(one.value, str)]
+    words = [one.value for one in within(test, ast.Constant) if isinstance(one.value, str)]
     for word in words:
         parts = [part for part in word.split(".") if part and not part.isdigit() and part not in _KINDS]
         if not foreign and any(known.count(part) <= 1 for part in parts):
@@ -224,7 +224,7 @@ def _unknown(program: Program, model: ast.Name, name: str) -> bool:
     value = bound.value if bound is not None and bound.item is None else None
     if not isinstance(value, ast.Call):
         return False
-    made = callee(value).lower()
+    made = callee_of(value).lower()
     for start, head in _HEADS.items():
         if made.startswith(start) and "torchvision" in " ".join(program.names.modules):
             return _OF_HEADS.match(name) is not None and name not in {head, "features", "avgpool"}
@@ -245,7 +245,7 @@ def _loose(program: Program, call: ast.Call) -> object:
 def _resumed(program: Program) -> Iterator[Spot]:
     """Find a script that goes on from a stored epoch without the state of its optimizer or schedule."""
     loads = program.calls_of(".load_state_dict")
-    begins = [one for one in nodes(program, ast.Subscript) if constant(one.slice) == "epoch"]
+    begins = [one for one in program.every(ast.Subscript) if constant(one.slice) == "epoch"]
     begins = [one for one in begins if isinstance(one.ctx, ast.Load)]
     receivers = " ".join(text(one.func) for one in loads)
     if not loads or not begins or not optimizers(program):
@@ -261,13 +261,13 @@ def _resumed(program: Program) -> Iterator[Spot]:
 @suspects_each("weights set again behind their loading", ast.Call)
 def _overwritten(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `model.apply(init)` behind `load_state_dict` or a pretrained model."""
-    init = callee(call) == "apply" and call.args and re.search(r"init|reset", text(call.args[0]))
-    init = init or re.fullmatch(r"(re)?init\w*weights?|weights?_init|reset_parameters", callee(call))
+    init = callee_of(call) == "apply" and call.args and re.search(r"init|reset", text(call.args[0]))
+    init = init or re.fullmatch(r"(re)?init\w*weights?|weights?_init|reset_parameters", callee_of(call))
     roots = names_in(call.func) | {name for one in call.args for name in names_in(one)} if init else set()
     for other in program.calls if roots else ():
-        loads = callee(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
+        loads = callee_of(other) == "load_state_dict" or re.search(r"pretrained=True|weights=(?!None)", text(other))
         same = program.function(other) is program.function(call) and other.lineno < call.lineno
-        apart = any(isinstance(one, ast.If) and is_within(program, other, one) for one in program.outward(call))
+        apart = any(isinstance(one, ast.If) and one in program.outward(other) for one in program.outward(call))
         if not loads or not same or apart or not roots & names_in(program.statement(other)):
             continue
         if "torch" not in roots & names_in(other):
@@ -318,7 +318,7 @@ def _best(program: Program, node: ast.If) -> Iterator[Spot]:
         keeps = re.search(r"state_dict|save|deepcopy|patien|wait|counter", body)
         if keeps and not _sets(program, name):
             yield spot(node, text=shown(test), name=name, how="no round sets it")
-        elif _is_worse(test, best, value) and any(assigned(one) == name for one in node.body):
+        elif _is_worse(test, best, value) and any(any_target_text(one) == name for one in node.body):
             yield spot(node, text=shown(test), name=name, how="it keeps the worse value")
         elif _KEPT.search(name) and _out_of_reach(program, test, best):
             for place in (node, *_begins(program, best)):
@@ -349,7 +349,7 @@ def _sets(program: Program, name: str) -> bool:
 
 def _begins(program: Program, best: ast.expr) -> list[ast.stmt]:
     """Return the statements that set a variable to a number."""
-    found = [one for one in nodes(program, ast.Assign) if text(one.targets[0]) == text(best)]
+    found = [one for one in program.every(ast.Assign) if text(one.targets[0]) == text(best)]
     return [one for one in found if number(one.value) is not None]
 
 
@@ -364,7 +364,7 @@ def _out_of_reach(program: Program, test: ast.Compare, best: ast.expr) -> bool:
 @suspects("best by the training data")
 def _by_training(program: Program) -> Iterator[Spot]:
     """Find a choice of the best weights by the loss of the training."""
-    for node in nodes(program, ast.If):
+    for node in program.every(ast.If):
         test = node.test
         if isinstance(test, ast.Compare) and _BEST.search(text(test)):
             judged = re.search(r"(^|\W)(train|running|epoch|total|avg)_?\w*(loss|acc)\b", text(test))
@@ -382,7 +382,7 @@ def _buffers(program: Program) -> Iterator[Spot]:
     words = source(program)
     if not re.search(r"BatchNorm|batch_norm", words) or re.search(r"buffers\(|state_dict\(\)\.(items|values)", words):
         return
-    for loop in nodes(program, ast.For):
+    for loop in program.every(ast.For):
         both = text(loop.iter).startswith("zip(") and text(loop.iter).count("parameters()") == 2
         inner = " ".join(map(text, ast.walk(loop))) if both else ""
         moves = re.search(r"lerp_|mul_\(.*add_|\* .*\+ |copy_\(.*\*|sub_\(", inner)
@@ -393,7 +393,7 @@ def _buffers(program: Program) -> Iterator[Spot]:
 @suspects_each("average of a length out of the usual", ast.Call)
 def _length(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find a decay of 0.9999 and more, or below 0.9, for an average of weights."""
-    name = callee(call)
+    name = callee_of(call)
     if not re.search(r"ema|average", name, re.IGNORECASE) or name[:1].islower():
         return
     for given in ("decay", "beta", "momentum", "alpha"):

@@ -10,8 +10,9 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Event
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import callee_of, target_text
 from glassgrad.doctor.reading.program import Program, argument
-from glassgrad.doctor.reading.suspects.spelling import callee, text
+from glassgrad.doctor.reading.suspects.lookup import text
 from glassgrad.doctor.reading.values import optimizes
 
 _WARMUP = re.compile(r"^get_\w*schedule\w*$")
@@ -39,7 +40,7 @@ def schedule_name(program: Program, call: ast.expr | None) -> str:
     if not isinstance(call, ast.Call):
         return ""
     full = program.names.full(call.func)
-    name = last(full) or callee(call)
+    name = last(full) or callee_of(call)
     return name if ("lr_scheduler." in full and name[:1].isupper()) or _WARMUP.match(name) else ""
 
 
@@ -69,13 +70,6 @@ def conditions(program: Program, node: ast.AST, until: ast.AST | None = None) ->
             yield one.test
 
 
-def given_to(call: ast.Call) -> list[ast.expr]:
-    """Return all arguments of a call."""
-    return [*call.args, *(one.value for one in call.keywords)]
-
-
-def assigned(node: ast.AST) -> str:
-    """Return the first target of an assignment, as text; empty for other statements."""
-    if isinstance(node, ast.Assign):
-        return text(node.targets[0])
-    return text(node.target) if isinstance(node, ast.AugAssign) else ""
+def any_target_text(node: ast.AST) -> str:
+    """Return the text of the first target of an assignment, also of one such as `x += 1`; empty for other nodes."""
+    return text(node.target) if isinstance(node, ast.AugAssign) else target_text(node)

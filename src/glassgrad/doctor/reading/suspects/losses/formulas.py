@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_negative, is_op
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
-from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, sides_of
-from glassgrad.doctor.reading.suspects.spelling import ident, text
+from glassgrad.doctor.reading.suspects.lookup import sides_of, stem_of, text
 from glassgrad.doctor.reading.values import layer, library_name, losses, op
 
 _LOSS = re.compile(
@@ -45,14 +45,14 @@ def words_of(node: ast.AST | None) -> frozenset[str]:
 
 def is_target(program: Program, node: ast.expr | None) -> bool:
     """Tell by its name whether a value is what should be predicted."""
-    name = ident(bare(program, node))
+    name = stem_of(bare(program, node))
     found = words(name)
     return bool(found & (TARGETS - {"t"}) or name == "t") and not found & PREDICTIONS
 
 
 def called(program: Program, node: ast.AST | None) -> tuple[str, ast.expr | None]:
     """Return the op that an expression computes as a function or a method, and its first operand."""
-    if is_binary(node, ast.Pow):
+    if is_op(node, ast.Pow):
         return "pow", node.left
     return op(program, node) if isinstance(node, ast.Call) else ("", None)
 
@@ -70,20 +70,20 @@ def held(program: Program, node: ast.expr | None) -> ast.expr | None:
     """Return what a variable holds, or the expression itself, without casts and reshapes."""
     node = bare(program, node)
     for _ in range(_DEEPEST):
-        value = program.value_of(node) if isinstance(node, ast.Name) else None
+        value = program.value_of(node)
         if value is None:
             break
         node = bare(program, value)
     return node
 
 
-def within(program: Program, node: ast.AST | None, depth: int = 0) -> Iterator[ast.AST]:
+def reached(program: Program, node: ast.AST | None, depth: int = 0) -> Iterator[ast.AST]:
     """Yield the nodes of an expression, and of what the variables in it hold."""
     for one in ast.walk(node) if node is not None else ():
         yield one
         value = program.value_of(one) if isinstance(one, ast.Name) and depth < 3 else None
         if value is not None and value is not node:
-            yield from within(program, value, depth + 1)
+            yield from reached(program, value, depth + 1)
 
 
 def reduction(program: Program, node: ast.AST | None) -> tuple[str, ast.expr | None]:
@@ -103,32 +103,32 @@ def terms_of(program: Program, node: ast.expr | None, sign: int = 1, depth: int 
             yield from terms_of(program, side, sign * turn, depth + 1)
     elif reduced is not None and depth < _DEEPEST:
         yield from terms_of(program, reduced, sign, depth + 1)
-    elif is_binary(inner, ast.Mult) and number(inner.left) is not None:
+    elif is_op(inner, ast.Mult) and number(inner.left) is not None:
         yield from terms_of(program, inner.right, -sign if (number(inner.left) or 0) < 0 else sign, depth + 1)
     else:
         yield sign, inner if inner is not None else node
 
 
-def factors_of(node: ast.expr | None) -> list[ast.expr]:
+def unsigned_factors(node: ast.expr | None) -> list[ast.expr]:
     """Return the factors of a product, without the sign before it."""
-    if is_binary(node, ast.Mult):
-        return [*factors_of(node.left), *factors_of(node.right)]
+    if is_op(node, ast.Mult):
+        return [*unsigned_factors(node.left), *unsigned_factors(node.right)]
     if is_negative(node):
-        return factors_of(node.operand)
+        return unsigned_factors(node.operand)
     return [] if node is None else [node]
 
 
 def complement(node: ast.expr | None) -> ast.expr | None:
     """Return x of `1 - x`; None for others."""
-    is_one = is_binary(node, ast.Sub) and number(node.left) == 1
+    is_one = is_op(node, ast.Sub) and number(node.left) == 1
     return node.right if is_one and isinstance(node, ast.BinOp) else None
 
 
-def assigned(program: Program, node: ast.AST) -> str:
+def target_name(program: Program, node: ast.AST) -> str:
     """Return the name that the statement around a node assigns to; empty for others."""
     statement = program.statement(node)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-    return ident(target)
+    return stem_of(target)
 
 
 def about_loss(program: Program, node: ast.AST) -> str:
@@ -137,7 +137,7 @@ def about_loss(program: Program, node: ast.AST) -> str:
     names = [
         function.name if function is not None else "",
         owner.node.name if owner is not None and (function is None or function.name in {"forward", "__call__"}) else "",
-        assigned(program, node),
+        target_name(program, node),
     ]
     texts = [_CAMEL.sub("_", one).lower() for one in names]
     return " ".join(texts) if any(map(_LOSS.search, texts)) else ""
@@ -190,7 +190,7 @@ def reduced_by(program: Program, node: ast.expr) -> Iterator[tuple[str, ast.Call
         yield outer.attr, call
     statement = program.statement(node)
     is_whole = isinstance(statement, ast.Assign) and statement.value is node
-    name, function = assigned(program, node) if is_whole else "", program.function(node)
+    name, function = target_name(program, node) if is_whole else "", program.function(node)
     for call in program.calls if name else ():
         kind, inner = reduction(program, call)
         if kind and isinstance(inner, ast.Name) and inner.id == name and program.function(call) is function:

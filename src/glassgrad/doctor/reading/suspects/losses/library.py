@@ -10,26 +10,26 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.gradients import switched_off
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_op, within
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.lookup import stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
     held,
     is_target,
     option,
+    reached,
     reduced_by,
     reduction,
     source,
     uses,
     uses_of,
-    within,
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import ident, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
@@ -135,9 +135,9 @@ def _cosines(program: Program, one: Loss) -> object:
     if one.kind != "cross_entropy" or not isinstance(node, ast.Call | ast.BinOp):
         return False
     name, _ = called(program, node)
-    product = is_binary(node, ast.MatMult)
+    product = is_op(node, ast.MatMult)
     product = product or name in {"mm", "matmul", "linear", "einsum"}
-    parts = [called(program, part)[0] for part in within(program, node) if isinstance(part, ast.Call)]
+    parts = [called(program, part)[0] for part in reached(program, node) if isinstance(part, ast.Call)]
     odd = name == "cosine_similarity" or (product and ("normalize" in parts or "norm" in parts))
     return odd and look_at(node, one.call)
 
@@ -158,7 +158,7 @@ def _is_filled(program: Program, side: ast.expr | None) -> bool:
     while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute):  # `target.detach()`
         side = side.func.value
     return isinstance(side, ast.Name) and any(
-        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and ident(node) == side.id
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and stem_of(node) == side.id
         for node in ast.walk(program.scope(side))
     )
 
@@ -171,12 +171,12 @@ def _other_part(program: Program) -> Iterator[Spot]:
     """Find a loss or a comparison of a prediction for one part of the data with the targets of another one."""
     pairs: list[tuple[ast.expr, ast.expr, ast.expr | None]] = []
     pairs += [(one.call, one.input, one.target) for one in losses(program)]
-    less = [one for one in nodes(program, ast.BinOp) if isinstance(one.op, ast.Sub)]
+    less = [one for one in program.every(ast.BinOp) if isinstance(one.op, ast.Sub)]
     less = [one for one in less if not re.search(r"mean|std|min|max|len|size|shape", text(one))]
     pairs += [(one, one.left, one.right) for one in less]
     for node, left, right in pairs:
         deep = not isinstance(node, ast.BinOp)
-        parts = [within(program, side) if deep else ast.walk(side or node) for side in (left, right)]
+        parts = [reached(program, side) if deep else ast.walk(side or node) for side in (left, right)]
         said = [frozenset().union(*map(words_of, one)) for one in parts]
         sides = [{at for at, known in enumerate(_PARTS) if side & known} for side in said]
         if all(sides) and not sides[0] & sides[1]:
@@ -207,7 +207,7 @@ def _label(node: ast.expr | None) -> str:
     """Return the name of a value, or the text under which a dictionary has it."""
     if isinstance(node, ast.Subscript) and isinstance(constant(node.slice), str):
         return str(constant(node.slice))
-    return ident(node)
+    return stem_of(node)
 
 
 @suspects("labels that no loss reads")
@@ -219,7 +219,7 @@ def _unread(program: Program) -> Iterator[Spot]:
         loop = iteration.node
         if not isinstance(loop, ast.For):
             continue
-        names = [one.id for one in nodes_in(loop.target, ast.Name)]
+        names = [one.id for one in within(loop.target, ast.Name)]
         read = {one.id for line in loop.body for one in ast.walk(line) if isinstance(one, ast.Name)}
         wanted = [one for one in names if words(one) & {"target", "targets", "label", "labels", "y"}]
         if len(names) > 1 and wanted and not set(wanted) & read:
@@ -248,7 +248,7 @@ def _viewed(program: Program, one: Loss) -> object:
     if one.kind not in _CLASSES or name not in {"view", "reshape"} or not isinstance(node, ast.Call):
         return False
     made = end(program, operand)
-    turned = any(called(program, part)[0] in {"permute", "transpose", "movedim"} for part in within(program, node))
+    turned = any(called(program, part)[0] in {"permute", "transpose", "movedim"} for part in reached(program, node))
     odd = len(node.args) >= 3 or (made is not None and made.op == "conv" and not turned and len(node.args) == 2)
     return odd and look_at(node, one.call)
 
@@ -259,7 +259,7 @@ def _along_batch(program: Program, call: ast.Call) -> object:
     name, operand = op(program, call)
     along = constant(argument(call, "dim", {"normalize": 2}.get(name, -1)))
     outer = program.parents.get(call)
-    divides = is_binary(outer, ast.Div) and outer.right is call
+    divides = is_op(outer, ast.Div) and outer.right is call
     of_weights = words_of(operand) & {"weight", "weights", "w", "kernel", "proto", "prototypes", "filter", "u", "v"}
     drawn = called(program, operand)[0] in {"randn", "rand", "randn_like"}
     return along == 0 and (name == "normalize" or (name == "norm" and divides)) and not of_weights and not drawn
@@ -272,8 +272,8 @@ def _is_log(program: Program, node: ast.expr | None) -> bool:
     """Tell whether a value is a logarithm, by the op that made it or by its name."""
     found = end(program, node)
     name, _ = called(program, held(program, node))
-    is_op = name in {"log", "log_softmax", "logsigmoid"} or (found is not None and found.op == "log_softmax")
-    return is_op or "log" in words(ident(node)) or words(ident(node)) & {"logp", "logq"} != frozenset()
+    by_op = name in {"log", "log_softmax", "logsigmoid"} or (found is not None and found.op == "log_softmax")
+    return by_op or "log" in words(stem_of(node)) or words(stem_of(node)) & {"logp", "logq"} != frozenset()
 
 
 @suspects_rows("logarithm as the target of kl_div", uses_of("kl_div", "KLDivLoss"))
@@ -295,7 +295,7 @@ def _class_mean(program: Program, call: ast.Call, made: ast.Call) -> object:
 @suspects_rows("kl_div the other way round", uses_of("kl_div", "KLDivLoss"))
 def _wrong_way(program: Program, call: ast.Call, _: ast.Call) -> object:
     given, target = (
-        frozenset().union(*(words_of(node) for node in within(program, side) if isinstance(node, ast.Name)))
+        frozenset().union(*(words_of(node) for node in reached(program, side) if isinstance(node, ast.Name)))
         for side in (argument(call, "input", 0), argument(call, "target", 1))
     )
     odd = "teacher" in given - target and "student" not in given
@@ -308,13 +308,13 @@ def _one_side(program: Program, one: Loss) -> object:
     if one.kind not in {"kl_div", "cross_entropy", "mse_loss"} or one.target is None:
         return False
     sides = [_is_warm(program, side) for side in (one.input, one.target)]
-    ops = [{called(program, part)[0] for part in within(program, side)} for side in (one.input, one.target)]
+    ops = [{called(program, part)[0] for part in reached(program, side)} for side in (one.input, one.target)]
     return sides[0] is not sides[1] and all(it & {"softmax", "log_softmax"} for it in ops) and look_at(one.call)
 
 
 def _is_warm(program: Program, node: ast.expr | None) -> bool:
-    divided = (one for one in within(program, node) if is_binary(one, ast.Div | ast.Mult))
-    return any(words(ident(one.right)) & _HEAT for one in divided)
+    divided = (one for one in reached(program, node) if is_op(one, ast.Div | ast.Mult))
+    return any(words(stem_of(one.right)) & _HEAT for one in divided)
 
 
 # --- other losses of the library ---
@@ -324,7 +324,7 @@ def _is_warm(program: Program, node: ast.expr | None) -> bool:
 def _deviation(program: Program, call: ast.Call, _: ast.Call) -> object:
     """Find gaussian_nll_loss with a deviation, a logarithm or a raw output as its variance."""
     var = argument(call, "var", 2)
-    known = words(ident(var))
+    known = words(stem_of(var))
     raw = end(program, var)
     odd = known & {"std", "sigma", "scale", "log", "logvar", "logsigma", "deviation", "sd", "stds", "sigmas"}
     wrong = odd or is_target(program, var) or (raw is not None and raw.op == "linear")
@@ -358,7 +358,7 @@ TARGET = named("target targets label labels y tgt")
 )
 def _triplet_order(program: Program, call: ast.Call, _: ast.Call) -> object:
     """Find a triplet loss whose second argument is the negative example."""
-    second, third = (words(ident(one)) for one in (argument(call, "positive", 1), argument(call, "negative", 2)))
+    second, third = (words(stem_of(one)) for one in (argument(call, "positive", 1), argument(call, "negative", 2)))
     odd = second & {"neg", "negative", "negatives", "n"} or third & {"pos", "positive", "positives", "p"}
     return odd and look_at(call)
 
@@ -435,6 +435,6 @@ _TRUTHS = named("target targets label labels truth y gt true")
 @suspects_each("names of prediction and target exchanged", losses)
 def _names_exchanged(program: Program, one: Loss) -> object:
     """Find `loss(targets, logits)`."""
-    first, second = ident(one.input).split("_"), ident(one.target).split("_")
+    first, second = stem_of(one.input).split("_"), stem_of(one.target).split("_")
     odd = len(first) == len(second) == 1 and first[0] in _TRUTHS and second[0] in _ANSWERS
     return odd and look_at(one.call, first=first[0], second=second[0])

@@ -8,31 +8,31 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_op, names_in, within
 from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.lookup import stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     KEEPING,
     about_loss,
-    assigned,
     called,
-    factors_of,
     held,
     is_loss_name,
     is_target,
     loss_functions,
     parameters,
+    reached,
     reduced,
     reduction,
     source,
+    target_name,
     terms_of,
-    within,
+    unsigned_factors,
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import LOSSES, end, layer, library_name, losses
 
 _DEEPEST = 3
@@ -59,9 +59,10 @@ def _masked_mean(program: Program, call: ast.Call) -> object:
     """Find `(loss * mask).mean()`, which divides by all places, masked ones included."""
     kind, inner = reduction(program, call)
     node = held(program, inner)
-    if kind != "mean" or not is_binary(node, ast.Mult):
+    if kind != "mean" or not is_op(node, ast.Mult):
         return False
-    masks = [one for one in factors_of(node) if words(ident(held(program, one))) & _MASKS or "mask" in ident(one)]
+    parts = unsigned_factors(node)
+    masks = [one for one in parts if words(stem_of(held(program, one))) & _MASKS or "mask" in stem_of(one)]
     return masks and about_loss(program, call) and look_at(call, mask=shown(masks[0], 30))
 
 
@@ -69,7 +70,7 @@ def _masked_mean(program: Program, call: ast.Call) -> object:
 def _maybe_none(program: Program) -> Iterator[Spot]:
     """Find a division by the sum of a mask, and the mean of selected values, without a bound from below."""
     for node in program.nodes:
-        if is_binary(node, ast.Div):
+        if is_op(node, ast.Div):
             below = held(program, node.right)
             kind, inner = reduction(program, below)
             known = words_of(inner) & (_MASKS | {"pos", "positive", "positives", "same", "pairs"})
@@ -96,11 +97,11 @@ def _divided(program: Program, node: ast.BinOp | ast.AugAssign) -> object:
 @suspects("loss without the mask of its part")
 def _no_mask(program: Program) -> Iterator[Spot]:
     """Find a training loss without train_mask in a script that has one."""
-    names = {ident(one) for one in program.nodes if isinstance(one, ast.Name | ast.Attribute)}
+    names = {stem_of(one) for one in program.nodes if isinstance(one, ast.Name | ast.Attribute)}
     masks = [one for one in names if re.search(r"^(train_?mask|idx_?train|mask_?train)$", one)]
     for one in losses(program) if masks else ():
-        said = " ".join(text(part) for part in within(program, one.call) if isinstance(part, ast.expr))
-        trains = is_loss_name(assigned(program, one.call)) and "val" not in assigned(program, one.call)
+        said = " ".join(text(part) for part in reached(program, one.call) if isinstance(part, ast.expr))
+        trains = is_loss_name(target_name(program, one.call)) and "val" not in target_name(program, one.call)
         if trains and not re.search(r"mask|idx|index", said) and "loader" not in source(program):
             yield look_at(one.call, mask=masks[0])
 
@@ -111,10 +112,10 @@ def _unread_mask(program: Program, function: Function) -> Iterator[Spot]:
     read = names_in(function)
     given = parameters(function)
     unread = [one for one in given if one not in read and words(one) & {"mask", "masks", "observed", "valid"}]
-    sums = [one for one in nodes_in(function, ast.Call) if _compares(program, one, given)]
+    sums = [one for one in within(function, ast.Call) if _compares(program, one, given)]
     owner = program.owner(function)
     name = owner.node.name if owner is not None and function.name in {"forward", "__call__"} else function.name
-    made = any(one.id == name for one in nodes(program, ast.Name))
+    made = any(one.id == name for one in program.every(ast.Name))
     used = made or program.calls_of(name) or program.calls_of(f".{name}")
     if unread and sums and used:
         first = min(sums, key=lambda one: (one.lineno, -len(text(one))))
@@ -126,7 +127,7 @@ def _compares(program: Program, call: ast.Call, given: list[str]) -> bool:
     kind, inner = reduction(program, call)
     if not kind and library_name(program, call) not in LOSSES.values():
         return False
-    names = {one.id for one in within(program, inner if kind else call) if isinstance(one, ast.Name)}
+    names = {one.id for one in reached(program, inner if kind else call) if isinstance(one, ast.Name)}
     return len(names & set(given)) > 1
 
 
@@ -182,7 +183,7 @@ def _along_rows(program: Program, call: ast.Call) -> object:
         return False
     found = end(program, operand)
     along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
-    shaped = any(called(program, one)[0] in KEEPING | {"permute", "transpose"} for one in within(program, operand))
+    shaped = any(called(program, one)[0] in KEEPING | {"permute", "transpose"} for one in reached(program, operand))
     return found is not None and found.op == "conv" and along in {-1, 2, 3, -2} and not shaped
 
 
@@ -198,11 +199,11 @@ def _score(program: Program, one: ast.Assign | ast.Return) -> Iterator[Spot]:
     if one.value is None:
         return
     function = program.function(one)
-    name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(function, "name", "")
+    name = target_name(program, one) if isinstance(one, ast.Assign) else getattr(function, "name", "")
     if not re.search(r"loss|(^|_)cost", name.lower()):
         return
     for sign, term in terms_of(program, one.value):
-        callee = ident(term.func) if isinstance(term, ast.Call) else ""
+        callee = stem_of(term.func) if isinstance(term, ast.Call) else ""
         if sign > 0 and _SCORES.search(callee) and not re.search(r"loss|neg|cross|dis|nll|1 -", callee.lower()):
             yield spot(one, text=shown(term))
 
@@ -231,9 +232,9 @@ def _plain_penalty(program: Program) -> Iterator[Spot]:
         kind, inner = reduction(program, call)
         base = inner.value if isinstance(inner, ast.Attribute) and inner.attr in {"data", "weight"} else inner
         weights = _is_parameter(program, base) or (isinstance(inner, ast.Attribute) and inner.attr == "weight")
-        if kind and weights and (about_loss(program, call) or "reg" in assigned(program, call)):
+        if kind and weights and (about_loss(program, call) or "reg" in target_name(program, call)):
             yield look_at(call)
-    for node in nodes(program, ast.Attribute):
+    for node in program.every(ast.Attribute):
         if node.attr == "data" and _is_parameter(program, node.value):
             said = text(program.statement(node))
             if re.search(r"norm|abs|pow|\*\* 2|square", said) and about_loss(program, node):
@@ -272,8 +273,8 @@ def _threshold(program: Program, call: ast.Call) -> object:
 @suspects_each("pos_weight upside down", ast.Call)
 def _upside_down(program: Program, call: ast.Call) -> Iterator[Spot]:
     given = argument(call, "pos_weight")
-    for node in within(program, given):
-        if is_binary(node, ast.Div):
+    for node in reached(program, given):
+        if is_op(node, ast.Div):
             over, under = words_of(node.left), words_of(node.right)
             if over & {"pos", "positive", "positives", "ones"} and under & {"neg", "negative", "negatives", "zeros"}:
                 yield look_at(node, call)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, complement, within
+from glassgrad.doctor.reading.suspects.lookup import source, stem_of, text
+from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, complement, reached
 from glassgrad.doctor.reading.suspects.losses.written import text_within, two_sides
-from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import called, ident, names_in, operand, source, text
 
 _SURVIVAL = re.compile(r"cox|surv|hazard|partial|breslow|censor", re.IGNORECASE)
 _TIME = re.compile(r"^(t|tb|ts|y|durs?|durations?|surv\w*|\w*times?\w*|os|pfs)$", re.IGNORECASE)
@@ -32,10 +32,10 @@ def _risk(program: Program) -> Iterator[Spot]:
     """Find the running sums of a survival loss over times that are sorted the other way."""
     if not _SURVIVAL.search(source(program)):
         return
-    orders = [one for one in program.calls if called(program, one) in {"argsort", "sort"}]
+    orders = [one for one in program.calls if program.called(one) in {"argsort", "sort"}]
     orders = [one for one in orders if _is_of_times(program, one)]
     for function in (node for node in program.nodes if isinstance(node, FUNCTIONS)):
-        sums = [one for one in nodes_in(function, ast.Call) if _runs_over_risks(program, one)]
+        sums = [one for one in within(function, ast.Call) if _runs_over_risks(program, one)]
         flipped = "flip" in text(function) or "[::-1]" in text(function)
         for order in orders if sums and program.function(sums[0]) is function else ():
             down = _is_downwards(program, order)
@@ -52,23 +52,23 @@ def _callers(program: Program, function: Function) -> set[Function | None]:
 
 
 def _is_of_times(program: Program, call: ast.Call) -> bool:
-    inner = operand(program, call)
+    inner = program.operand(call)
     inner = inner.operand if isinstance(inner, ast.UnaryOp) else inner
-    return bool(_TIME.match(ident(inner)))
+    return bool(_TIME.match(stem_of(inner)))
 
 
 def _is_downwards(program: Program, order: ast.Call) -> bool:
     """Tell whether a sort begins with the latest time."""
-    negative = isinstance(operand(program, order), ast.UnaryOp)
+    negative = isinstance(program.operand(order), ast.UnaryOp)
     turned = re.search(r"flip|\[::-1\]", text(program.statement(order)))
     return constant(argument(order, "descending")) is True or negative or bool(turned)
 
 
 def _runs_over_risks(program: Program, call: ast.Call) -> bool:
     """Tell whether a call is a running sum of exponentials."""
-    name, inner = called(program, call), operand(program, call)
+    name, inner = program.called(call), program.operand(call)
     if name == "cumsum" and inner is not None:
-        return any("exp" in called(program, one) for one in within(program, inner) if isinstance(one, ast.Call))
+        return any("exp" in program.called(one) for one in reached(program, inner) if isinstance(one, ast.Call))
     return name == "logcumsumexp"
 
 
@@ -82,13 +82,13 @@ def _each_batch(program: Program) -> Iterator[Spot]:
         return
     if not any(_is_of_batches(one.node) for one in trainings(program)):
         return
-    for node in nodes(program, ast.BinOp):
+    for node in program.every(ast.BinOp):
         outer = program.parents.get(node)
-        if not is_binary(node, ast.Add) or isinstance(outer, ast.BinOp):
+        if not is_op(node, ast.Add) or isinstance(outer, ast.BinOp):
             continue
         name = getattr(program.function(node), "name", "")
         used = about_loss(program, node) or re.search("loss|elbo", name)
-        parts = flat(node, ast.Add)
+        parts = factors_of(node, ast.Add)
         found = [it for one in parts if (it := _divergence(program, one)) is not None]
         others = [one for one in parts if _divergence(program, one) is None and not isinstance(one, ast.Constant)]
         weighed = any(_is_weighed(program, one) for one in others)
@@ -98,7 +98,7 @@ def _each_batch(program: Program) -> Iterator[Spot]:
 
 def _is_weighed(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is scaled by a number of examples or a weight."""
-    scaled = [one for one in within(program, node) if isinstance(one, ast.BinOp)]
+    scaled = [one for one in reached(program, node) if isinstance(one, ast.BinOp)]
     scaled = [one for one in scaled if isinstance(one.op, ast.Mult | ast.Div) and "samples" not in text(one)]
     return any(_PART.search(text(one.right)) or _PART.search(text(one.left)) for one in scaled)
 
@@ -111,12 +111,12 @@ def _is_of_batches(node: ast.AST) -> bool:
 def _divergence(program: Program, node: ast.expr) -> ast.Call | None:
     """Return the call of a divergence that depends on nothing but a model."""
     value = program.value_of(node) if isinstance(node, ast.Name) else node
-    if isinstance(value, ast.Call) and called(program, value) == "sum" and value.args:
+    if isinstance(value, ast.Call) and program.called(value) == "sum" and value.args:
         each = value.args[0]  # sum(layer.kl() for layer in layers)
         value = each.elt if isinstance(each, ast.GeneratorExp | ast.ListComp) else None
     if not isinstance(value, ast.Call) or program.names.full(value.func).startswith("torch."):
         return None
-    name = called(program, value)
+    name = program.called(value)
     if not _DIVERGENCE.search(name) or len(value.args) > 1 or value.keywords:
         return None
     models = all(re.search(r"model|net|bnn|self$", text(one)) for one in value.args)
@@ -128,7 +128,7 @@ def _divergence(program: Program, node: ast.expr) -> ast.Call | None:
 def _reads_weights(program: Program, function: Function) -> bool:
     """Tell whether a method reads parameters of its object."""
     owner = program.owner(function)
-    names = {one.attr for one in nodes_in(function, ast.Attribute) if text(one.value) == "self"}
+    names = {one.attr for one in within(function, ast.Attribute) if text(one.value) == "self"}
     bounds = [one.value for name in names for one in program.attribute(owner, name)]
     return any(isinstance(one, ast.Call) and last(program.names.full(one.func)) == "Parameter" for one in bounds)
 
@@ -143,7 +143,7 @@ def _centred(program: Program, node: ast.Compare) -> Iterator[Spot]:
         return
     statement = program.statement(node)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    masks = re.search(r"mask|valid|keep|known|observed", ident(target))
+    masks = re.search(r"mask|valid|keep|known|observed", stem_of(target))
     if number(node.comparators[0]) == 0 and masks and isinstance(node.left, ast.Name | ast.Subscript):
         ends = flow(program).ends(node.left)
         if ends and all(_is_centred(one.node) for one in ends):
@@ -152,8 +152,8 @@ def _centred(program: Program, node: ast.Compare) -> Iterator[Spot]:
 
 def _is_centred(node: ast.expr) -> bool:
     """Tell whether an expression is `(x - mean) / std`."""
-    inner = node.left if is_binary(node, ast.Div) else None
-    if is_binary(inner, ast.Sub):
+    inner = node.left if is_op(node, ast.Div) else None
+    if is_op(inner, ast.Sub):
         return bool(_MEAN.search(text(inner.right)))
     call = node.func if isinstance(node, ast.Call) else None
     return call is not None and last(text(call)) in {"standardize", "standardise", "zscore"}
@@ -174,8 +174,8 @@ def _other_way(program: Program) -> Iterator[Spot]:
     if len(set(said)) != 1 or _turned(program):
         return
     ((alike, data),) = said.items()
-    for node in nodes(program, ast.expr):
-        sides = two_sides(node) if is_binary(node, ast.Add) else None
+    for node in program.every(ast.expr):
+        sides = two_sides(node) if is_op(node, ast.Add) else None
         if sides is None:
             continue
         hinged = [any(_HINGE.search(" ".join(text_within(program, one))) for one in side) for side in sides]
@@ -214,12 +214,12 @@ def _compared(program: Program, node: ast.Compare) -> Iterator[tuple[int, ast.ex
         return
     for one, other in (sides, sides[::-1]):
         held = program.value_of(one) if isinstance(one, ast.Name) else one
-        near = next((nodes_in(held or one, ast.Compare)), None)
+        near = next(iter(within(held or one, ast.Compare)), None)
         below = near is not None and isinstance(near.ops[0], ast.Lt | ast.LtE)
         if near is not None and _DISTANCE.match(text(near.left)) and _LABELS.search(text(other)) and equal:
             yield int(below), node
     statement = program.statement(node)
-    name = ident(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    name = stem_of(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
     plain = all(isinstance(one, ast.Name | ast.Subscript | ast.Attribute) for one in sides)
     pair = plain and text(sides[0]) != text(sides[1]) and all(_LABELS.search(text(one)) for one in sides)
     drawn = _LABELS.search(name) or _SAME.search(name) or isinstance(statement, ast.Return)

@@ -9,29 +9,29 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import LOOPS, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.lookup import stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     about_loss,
-    assigned,
     called,
     complement,
-    factors_of,
     held,
     is_loss_name,
     is_target,
     loss_functions,
     prediction_of,
+    reached,
     reduced,
     reduction,
+    target_name,
     terms_of,
-    within,
+    unsigned_factors,
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import end, losses
 
 # --- logarithms ---
@@ -43,10 +43,10 @@ def _normal(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         if last(program.names.full(call.func)) == "Normal" and len(call.args) + len(call.keywords) >= 2:
             given = argument(call, "scale", 1)
-            known = words(ident(given))
+            known = words(stem_of(given))
             raw = end(program, given) if given is not None else None
             name, inner = called(program, given)
-            known |= words(ident(inner)) & {"logvar", "var"} if name == "exp" else frozenset()
+            known |= words(stem_of(inner)) & {"logvar", "var"} if name == "exp" else frozenset()
             odd = known & {"var", "variance", "logvar", "logstd", "log", "logsigma", "lv"}
             if given is not None and (odd or (raw is not None and raw.op == "linear")):
                 yield spot(call, text=shown(given))
@@ -71,7 +71,7 @@ def _likelihood(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 def _adds_logarithm(program: Program, node: ast.AST) -> bool:
     """Tell whether the function around a node adds a logarithm to something."""
     parts = list(ast.walk(program.function(node) or program.statement(node)))
-    sums = [one for one in parts if is_binary(one, ast.Add | ast.Sub)]
+    sums = [one for one in parts if is_op(one, ast.Add | ast.Sub)]
     sides = [side for one in sums for side in (one.left, one.right)]
     sides += [one.value for one in parts if isinstance(one, ast.AugAssign)]
     return any("log" in text(side) for side in sides)
@@ -79,20 +79,20 @@ def _adds_logarithm(program: Program, node: ast.AST) -> bool:
 
 def is_target_inside(program: Program, node: ast.expr) -> bool:
     """Tell whether an expression, or a variable in it, is called as a target."""
-    return any(isinstance(one, ast.Name) and is_target(program, one) for one in within(program, node))
+    return any(isinstance(one, ast.Name) and is_target(program, one) for one in reached(program, node))
 
 
 def _is_square(program: Program, node: ast.expr | None) -> bool:
     name, base = called(program, node)
     inner = held(program, base)
-    return name in {"pow", "square"} and is_binary(inner, ast.Sub)
+    return name in {"pow", "square"} and is_op(inner, ast.Sub)
 
 
 def _is_exp_of_log(program: Program, node: ast.expr) -> bool:
     name, inner = called(program, held(program, node))
     if name != "exp" or not isinstance(inner, ast.Name | ast.Attribute):
         return False
-    return bool(words(ident(inner)) & {"logvar", "log", "lv", "s"})
+    return bool(words(stem_of(inner)) & {"logvar", "log", "lv", "s"})
 
 
 def _log_of(program: Program, node: ast.expr | None) -> ast.expr | None:
@@ -100,10 +100,10 @@ def _log_of(program: Program, node: ast.expr | None) -> ast.expr | None:
     name, inner = called(program, held(program, node))
     if name not in {"log", "log2"}:
         return None
-    small = is_binary(inner, ast.Add)
+    small = is_op(inner, ast.Add)
     if small and isinstance(inner, ast.BinOp):
         inner = inner.left if complement(inner.left) is not None or number(inner.right) is not None else inner
-        inner = inner.left if is_binary(inner, ast.Add) else inner
+        inner = inner.left if is_op(inner, ast.Add) else inner
     name, operand = called(program, inner)
     return operand if name in {"clamp", "clip"} else inner
 
@@ -112,7 +112,7 @@ def _halves(program: Program, node: ast.expr) -> list[tuple[int, ast.expr, ast.e
     """Return the terms `a * log(b)` of a sum: sign, a and b."""
     found = []
     for sign, term in terms_of(program, node):
-        parts = factors_of(term)
+        parts = unsigned_factors(term)
         logs = [(one, inner) for one in parts if (inner := _log_of(program, one)) is not None]
         rest = [one for one in parts if logs and one is not logs[0][0]]
         if len(logs) == 1 and rest:
@@ -147,7 +147,7 @@ def _tops(program: Program) -> Iterator[ast.expr]:
     """Yield the expressions that a script assigns or returns and that hold a logarithm."""
     for one in program.nodes:
         value = one.value if isinstance(one, ast.Assign | ast.Return | ast.AugAssign) else None
-        if value is not None and any(called(program, part)[0] in {"log", "log2"} for part in within(program, value)):
+        if value is not None and any(called(program, part)[0] in {"log", "log2"} for part in reached(program, value)):
             yield value
 
 
@@ -157,12 +157,12 @@ def _no_minus(program: Program, one: ast.Assign | ast.Return) -> object:
     if one.value is None:
         return False
     found = list(terms_of(program, one.value))
-    name = assigned(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
+    name = target_name(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
     entropy = "entropy" in name.lower() and not re.search(r"neg|cross|loss", name.lower())
     wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss|entropy)(_|$)", name.lower())
     if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, held(program, one.value))):
         return False
-    parts = factors_of(found[0][1])
+    parts = unsigned_factors(found[0][1])
     logs = [part for part in parts if _is_log(program, part)]
     odd = len(parts) == 2 and len(logs) == 1 and (entropy or any(is_target(program, part) for part in parts))
     return odd and spot(one, text=shown(one.value))
@@ -170,16 +170,16 @@ def _no_minus(program: Program, one: ast.Assign | ast.Return) -> object:
 
 def _is_log(program: Program, node: ast.expr) -> bool:
     name, _ = called(program, held(program, node))
-    return name in {"log", "log_softmax", "logsigmoid"} or bool(words(ident(node)) & {"log", "logp", "logprobs"})
+    return name in {"log", "log_softmax", "logsigmoid"} or bool(words(stem_of(node)) & {"log", "logp", "logprobs"})
 
 
 @suspects_each("smoothing not spread over the classes", operations(ast.Add))
 def _smoothing(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `y * (1 - eps) + eps` without a division by the number of classes."""
     for one, other in ((node.left, node.right), (node.right, node.left)):
-        turned = [inner for part in factors_of(one) if (inner := complement(part)) is not None]
+        turned = [inner for part in unsigned_factors(one) if (inner := complement(part)) is not None]
         less = [text(inner) for inner in turned if number(inner) is None]
-        hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in factors_of(one))
+        hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in unsigned_factors(one))
         if less and hot and text(other) == less[0] and re.search(r"eps|smooth|alpha|ls", less[0], re.IGNORECASE):
             yield look_at(node)
 
@@ -197,29 +197,30 @@ def _kl_order(program: Program, call: ast.Call) -> object:
 
 def _sums(program: Program) -> Iterator[ast.BinOp]:
     """Yield the outermost sums that a script assigns to a loss, returns from one, or calls backward of."""
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Add | ast.Sub):
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Add | ast.Sub):
             outer = program.parents.get(node)
-            is_inner = is_binary(outer, ast.Add | ast.Sub)
+            is_inner = is_op(outer, ast.Add | ast.Sub)
             if not is_inner and about_loss(program, node):
                 yield node
 
 
 def _is_term(program: Program, node: ast.expr) -> bool:
     """Tell whether a term is a loss by its name or by its call."""
-    made = [one for one in factors_of(node) if is_loss_name(ident(one)) or words(ident(one)) & {"kl", "kld", "bce"}]
-    calls = [one for one in factors_of(node) if isinstance(one, ast.Call)]
+    parts = unsigned_factors(node)
+    made = any(is_loss_name(name) or words(name) & {"kl", "kld", "bce"} for name in map(stem_of, parts))
+    calls = [one for one in parts if isinstance(one, ast.Call)]
     known = {one.call for one in losses(program)}
-    return bool(made) or any(one in known or is_loss_name(ident(one.func)) for one in calls)
+    return made or any(one in known or is_loss_name(stem_of(one.func)) for one in calls)
 
 
 @suspects_each("loss term with an extreme weight", _sums)
 def _extreme(program: Program, node: ast.BinOp) -> Iterator[Spot]:
-    found = flat(node, ast.Add | ast.Sub)
+    found = factors_of(node, ast.Add | ast.Sub)
     if len(found) < 2 or not any(_is_term(program, one) for one in found):
         return
     for one in found:
-        parts = factors_of(one)
+        parts = unsigned_factors(one)
         sizes = [(part, setting(program, part)) for part in parts if len(parts) > 1]
         for part, size in sizes:
             if size is not None and (size == 0 or abs(size) >= 50 or abs(size) <= 1e-5):
@@ -229,8 +230,8 @@ def _extreme(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 @suspects_each("two terms with the same weight", _sums)
 def _same_weight(program: Program, node: ast.BinOp) -> object:
     """Find `alpha * a + alpha * b` where `1 - alpha` is meant."""
-    found = flat(node, ast.Add | ast.Sub)
-    texts = [{text(one) for one in factors_of(part)[:-1] + factors_of(part)[1:]} for part in found]
+    found = factors_of(node, ast.Add | ast.Sub)
+    texts = [{text(one) for one in unsigned_factors(part)[:-1] + unsigned_factors(part)[1:]} for part in found]
     shared = set.intersection(*texts) if len(found) == 2 and all(texts) else set()
     return any(re.search(r"alpha|lam|\bw\b|mix|1 - ", one) for one in shared) and look_at(node, weight=min(shared))
 
@@ -238,7 +239,7 @@ def _same_weight(program: Program, node: ast.BinOp) -> object:
 @suspects_each("both parts of a mixture alike", operations(ast.Add))
 def _mixture(program: Program, node: ast.BinOp) -> object:
     """Find `lam * criterion(out, y) + (1 - lam) * criterion(out, y)`."""
-    sides = [factors_of(one) for one in (node.left, node.right)]
+    sides = [unsigned_factors(one) for one in (node.left, node.right)]
     calls = [[one for one in side if isinstance(one, ast.Call)] for side in sides]
     mixed = any(complement(one) is not None for side in sides for one in side)
     return mixed and all(len(one) == 1 for one in calls) and text(calls[0][0]) == text(calls[1][0])
@@ -246,23 +247,24 @@ def _mixture(program: Program, node: ast.BinOp) -> object:
 
 @suspects_each("one term summed, another averaged", _sums)
 def _unlike(program: Program, node: ast.BinOp) -> Iterator[Spot]:
-    found = [held(program, one) for one in flat(node, ast.Add | ast.Sub)]
+    found = [held(program, one) for one in factors_of(node, ast.Add | ast.Sub)]
     kinds = [reduced(program, one) for one in found]
     if "sum" in kinds and "mean" in kinds and "/" not in text(program.statement(node)):
         total = found[kinds.index("sum")] or node
-        yield look_at(total, node, other=shown(flat(node, ast.Add | ast.Sub)[kinds.index("mean")]))
+        yield look_at(total, node, other=shown(factors_of(node, ast.Add | ast.Sub)[kinds.index("mean")]))
 
 
 @suspects_each("learned weight of a loss term", _sums)
 def _learned(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a term times a parameter that occurs in no other term, so that the loss falls with the parameter."""
-    for one in flat(node, ast.Add | ast.Sub):
-        inner = [part for factor in factors_of(one) for part in ast.walk(factor) if isinstance(part, ast.Attribute)]
-        for part in inner if len(factors_of(one)) > 1 else ():
+    for one in factors_of(node, ast.Add | ast.Sub):
+        parts = unsigned_factors(one)
+        inner = [part for factor in parts for part in within(factor, ast.Attribute)]
+        for part in inner if len(parts) > 1 else ():
             outer = program.parents.get(part)
             said = text(outer if isinstance(outer, ast.Subscript) else part)
-            made = {ident(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
-            others = [text(other) for other in flat(node, ast.Add | ast.Sub) if other is not one]
+            made = {stem_of(end.node.func) for end in flow(program).ends(part) if isinstance(end.node, ast.Call)}
+            others = [text(other) for other in factors_of(node, ast.Add | ast.Sub) if other is not one]
             if "Parameter" in made and not any(said in other for other in others):
                 yield spot(node, text=shown(one))
 
@@ -271,30 +273,30 @@ def _learned(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 def _inverse(program: Program, node: ast.expr) -> object:
     """Find `1 / loss`, and the absolute value of a loss."""
     inner: ast.expr | None = None
-    if is_binary(node, ast.Div) and number(node.left) is not None:
+    if is_op(node, ast.Div) and number(node.left) is not None:
         inner = node.right.left if isinstance(node.right, ast.BinOp) else node.right
     elif called(program, node)[0] == "abs":
         inner = called(program, node)[1]
-    return is_loss_name(ident(inner)) and is_loss_name(assigned(program, node))
+    return is_loss_name(stem_of(inner)) and is_loss_name(target_name(program, node))
 
 
 @suspects_each("part of the loss instead of the whole", ast.Assign)
 def _part(program: Program, one: ast.Assign) -> Iterator[Spot]:
     """Find a return or backward of one term of a sum that was computed before and that nothing else trains."""
-    if not is_loss_name(assigned(program, one)):
+    if not is_loss_name(target_name(program, one)):
         return
-    name, around = assigned(program, one), program.function(one) or program.tree
-    parts = {ident(part) for part in flat(one.value, ast.Add | ast.Sub) for part in factors_of(part)} - {"", name}
-    parts = {part for part in parts if is_loss_name(part)}
+    name, around = target_name(program, one), program.around(one)
+    factors = [part for term in factors_of(one.value, ast.Add | ast.Sub) for part in unsigned_factors(term)]
+    parts = {part for part in map(stem_of, factors) if is_loss_name(part)} - {name}
     later = [node for node in ast.walk(around) if getattr(node, "lineno", 0) > one.lineno]
     ends = [(node, value) for node in later for value in _trained(node)]
-    taken = {ident(value) for _, value in ends}
+    taken = {stem_of(value) for _, value in ends}
     if len(parts) < 2 or name in taken or any(name in names_in(value) for _, value in ends):
         return
     for node, value in ends:
-        if ident(value) in parts:
+        if stem_of(value) in parts:
             assert isinstance(node, ast.expr | ast.stmt)
-            yield spot(node, one, text=ident(value), total=name)
+            yield spot(node, one, text=stem_of(value), total=name)
             break
 
 
@@ -312,11 +314,11 @@ def _each_round(program: Program) -> Iterator[Spot]:
     for loop in (node for node in program.nodes if isinstance(node, LOOPS)):
         inside = [node for line in loop.body for node in ast.walk(line)]
         read = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
-        around = program.function(loop) or program.tree
+        around = program.around(loop)
         after = [one for one in ast.walk(around) if getattr(one, "lineno", 0) > (loop.end_lineno or 0)]
         used = {one.id for one in after if isinstance(one, ast.Name) and _counts(program, one)}
         for one in inside:
-            name = assigned(program, one) if isinstance(one, ast.Assign) else ""
+            name = target_name(program, one) if isinstance(one, ast.Assign) else ""
             known = is_loss_name(name) or re.search(r"^(reg|penalty|kl|norm|l1|l2)", name)
             if known and name in used - read and "break" not in text(loop):
                 assert isinstance(one, ast.Assign)
@@ -342,7 +344,7 @@ def _remade(program: Program) -> Iterator[Spot]:
         given = call.args[0] if call.args else None
         if full in {"torch.tensor", "torch.FloatTensor", "torch.Tensor"} and isinstance(given, ast.List | ast.Name):
             shows = re.search(r"item|mean_|avg|val|epoch|history", text(program.statement(call)))
-            if words_of(given) & {"loss", "losses"} and is_loss_name(assigned(program, call)) and not shows:
+            if words_of(given) & {"loss", "losses"} and is_loss_name(target_name(program, call)) and not shows:
                 yield look_at(call)
         elif full.startswith("numpy.") and function in inside and given is not None:
             yield from [look_at(call)] if prediction_of(function) in names_in(given) else []
@@ -351,7 +353,7 @@ def _remade(program: Program) -> Iterator[Spot]:
 @suspects_each("prediction detached in a loss", loss_functions)
 def _detached(program: Program, function: Function) -> Iterator[Spot]:
     """Find detach, item, data or numpy of the prediction within a loss function."""
-    for node in nodes_in(function, ast.Attribute):
+    for node in within(function, ast.Attribute):
         is_cut = node.attr in {"detach", "data", "item", "numpy"}
-        if is_cut and ident(node.value) in {prediction_of(function)} - {""}:
+        if is_cut and stem_of(node.value) in {prediction_of(function)} - {""}:
             yield look_at(node)

@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_negative, is_op, names_in, within
 from glassgrad.doctor.reading.program import Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.lookup import sides_of, stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     TARGETS,
     about_loss,
-    assigned,
     called,
     complement,
-    factors_of,
     functions_of,
     held,
     is_loss_name,
@@ -25,16 +25,16 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     option,
     parameters,
     prediction_of,
+    reached,
     reduction,
     source,
+    target_name,
     terms_of,
+    unsigned_factors,
     uses,
-    within,
     words,
     words_of,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in, sides_of
-from glassgrad.doctor.reading.suspects.spelling import ident, names_in, text
 from glassgrad.doctor.reading.values import end, losses, returns
 
 _OVERLAP = re.compile(r"dice|iou|jaccard|tversky|overlap|soft_?f1|fbeta|ssim", re.IGNORECASE)
@@ -58,7 +58,7 @@ def _quotient(program: Program, node: ast.expr | None) -> ast.BinOp | None:
     node = held(program, node)
     _, inner = reduction(program, node)
     node = held(program, inner) if inner is not None else node
-    return node if is_binary(node, ast.Div) else None
+    return node if is_op(node, ast.Div) else None
 
 
 @suspects("overlap as a loss")
@@ -74,13 +74,11 @@ def _overlap(program: Program) -> Iterator[Spot]:
     for node in program.nodes if found else ():
         if not isinstance(node, ast.Assign | ast.Return) or node.value is None or not about_loss(program, node):
             continue
-        name = assigned(program, node) if isinstance(node, ast.Assign) else ""
-        if name and (
-            not is_loss_name(name) or re.search(rf"- ?{name}\b", text(program.function(node) or program.tree))
-        ):
+        name = target_name(program, node) if isinstance(node, ast.Assign) else ""
+        if name and (not is_loss_name(name) or re.search(rf"- ?{name}\b", text(program.around(node)))):
             continue
         for sign, term in terms_of(program, node.value):
-            known = isinstance(term, ast.Call) and ident(term.func) in found
+            known = isinstance(term, ast.Call) and stem_of(term.func) in found
             if sign > 0 and known:
                 yield spot(node, text=shown(term))
 
@@ -93,8 +91,8 @@ def _raw_overlap(program: Program, function: Function, text: str) -> Iterator[Sp
         return
     if re.search(r"igmoid|oftmax", source(program).replace(own, "")):
         return
-    for node in nodes_in(function, ast.BinOp):
-        is_product = is_binary(node, ast.Mult) and words_of(node) & TARGETS
+    for node in within(function, ast.BinOp):
+        is_product = is_op(node, ast.Mult) and words_of(node) & TARGETS
         if is_product and number(node.left) is None is number(node.right):
             yield look_at(node)
             break
@@ -106,8 +104,8 @@ def _overlap_formula(program: Program, function: Function, text: str) -> Iterato
     is_union = bool(re.search(r"iou|jaccard", text, re.IGNORECASE))
     if not is_union and not re.search(r"dice", text, re.IGNORECASE):
         return
-    for node in nodes_in(function, ast.BinOp):
-        if not is_binary(node, ast.Div):
+    for node in within(function, ast.BinOp):
+        if not is_op(node, ast.Div):
             continue
         over, under = (" ".join(text_within(program, side)) for side in (node.left, node.right))
         shares = words_of(node.left) & _SHARED or re.search(r"\.sum\(|sum\(", over)
@@ -123,7 +121,7 @@ def _overlap_formula(program: Program, function: Function, text: str) -> Iterato
 def text_within(program: Program, node: ast.expr) -> Iterator[str]:
     """Yield an expression as text, and what the variables in it hold."""
     yield text(node)
-    for one in within(program, node):
+    for one in reached(program, node):
         if isinstance(one, ast.Name) and (value := program.value_of(one)) is not None:
             yield text(value)
 
@@ -134,8 +132,8 @@ def _decision(program: Program, function: Function) -> Iterator[Spot]:
     name = prediction_of(function)
     for node in ast.walk(function):
         kind, inner = called(program, node)
-        is_cut = kind in {"argmax", "round", "sign", "floor"} and name in {"", ident(inner)}
-        is_test = isinstance(node, ast.Compare) and ident(node.left) == name and _is_number(node.comparators[0])
+        is_cut = kind in {"argmax", "round", "sign", "floor"} and name in {"", stem_of(inner)}
+        is_test = isinstance(node, ast.Compare) and stem_of(node.left) == name and _is_number(node.comparators[0])
         outer = program.parents.get(node)
         counted = isinstance(outer, ast.Attribute) and outer.attr in {"float", "to", "type", "int"}
         shows = re.search(r"int\(|item|acc|right|correct", text(program.statement(node)) if is_cut else "")
@@ -145,7 +143,7 @@ def _decision(program: Program, function: Function) -> Iterator[Spot]:
 
 
 def _is_number(node: ast.expr) -> bool:
-    return number(node) is not None or bool(words(ident(node)) & {"threshold", "thresh", "thr"})
+    return number(node) is not None or bool(words(stem_of(node)) & {"threshold", "thresh", "thr"})
 
 
 # --- focal losses ---
@@ -173,7 +171,7 @@ def _focal_factor(program: Program, node: ast.expr) -> object:
     if base is None or not words_of(power) & {"gamma", "focusing"} or complement(base) is not None:
         return False
     value = held(program, base)
-    said = ident(base)
+    said = stem_of(base)
     likely = words(said) in ({"pt"}, {"p", "t"}, {"prob"}, {"probs"}, {"p"}) and complement(value) is None
     name, inner = called(program, value)
     negative = isinstance(inner, ast.UnaryOp) or words_of(inner) & {"logpt", "logp", "log"}
@@ -183,7 +181,7 @@ def _focal_factor(program: Program, node: ast.expr) -> object:
 
 def _power(program: Program, node: ast.AST) -> tuple[ast.expr | None, ast.expr | None]:
     """Return the base and the exponent of a power."""
-    if is_binary(node, ast.Pow):
+    if is_op(node, ast.Pow):
         return node.left, node.right
     name, base = called(program, node)
     if name != "pow" or not isinstance(node, ast.Call) or not node.args:
@@ -244,7 +242,7 @@ def _pairs(program: Program, node: ast.BinOp) -> object:
 
 def two_sides(node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
     """Return the other factors of both terms of `y * a + (1 - y) * b`; None for other sums."""
-    sides = factors_of(node.left), factors_of(node.right)
+    sides = unsigned_factors(node.left), unsigned_factors(node.right)
     for at in (0, 1):
         for one in sides[at]:
             label = complement(one)
@@ -263,7 +261,7 @@ def _no_hinge(program: Program) -> Iterator[Spot]:
     for node in program.nodes:
         base, _ = _power(program, node)
         inner = held(program, base)
-        if not is_binary(inner, ast.Sub):
+        if not is_op(inner, ast.Sub):
             continue
         if words_of(inner.left) & {"margin", "m"} and words_of(inner.right) & {"d", "dist", "distance", "distances"}:
             assert isinstance(node, ast.expr)
@@ -278,7 +276,7 @@ def _signed(program: Program, call: ast.Call) -> object:
     """Find a loss that is the mean of plain differences from the targets, or of neighbours."""
     kind, inner = reduction(program, call)
     node = held(program, inner)
-    if not kind or not is_binary(node, ast.Sub):
+    if not kind or not is_op(node, ast.Sub):
         return False
     near = [side for side in (node.left, node.right) if isinstance(side, ast.Subscript)]
     same = len(near) == 2 and text(near[0].value) == text(near[1].value)
@@ -291,7 +289,7 @@ def _signed(program: Program, call: ast.Call) -> object:
 def _is_trained(program: Program, call: ast.Call) -> bool:
     """Tell whether a mean becomes a loss as it is: nothing squares it or takes its absolute value."""
     outer = program.parents.get(call)
-    around = isinstance(outer, ast.Return | ast.Assign) or (is_binary(outer, ast.Add | ast.Mult))
+    around = isinstance(outer, ast.Return | ast.Assign) or (is_op(outer, ast.Add | ast.Mult))
     text = about_loss(program, call)
     return around and bool(text) and not re.search(r"bias|metric|acc|mean_err|crit|wgan|gap", text)
 
@@ -304,7 +302,7 @@ def _square_of_mean(program: Program, node: ast.expr) -> object:
     base = held(program, given)
     if name not in {"pow", "square", "abs"} or not kind:
         return False
-    sides = [base.left, base.right] if is_binary(base, ast.Sub) else []
+    sides = [base.left, base.right] if is_op(base, ast.Sub) else []
     return about_loss(program, node) and any(is_target(program, side) for side in sides)
 
 
@@ -315,15 +313,15 @@ def _quantile(program: Program, call: ast.Call) -> object:
     sides = [inner, *call.args[-1:]] if inner is not None else []
     if name not in {"max", "min", "maximum", "minimum"} or len(sides) != 2:
         return False
-    lists = [factors_of(held(program, one)) for one in sides]
-    lowered = [any(is_binary(part, ast.Sub) and number(part.right) == 1 for part in one) for one in lists]
+    lists = [unsigned_factors(held(program, one)) for one in sides]
+    lowered = [any(is_op(part, ast.Sub) and number(part.right) == 1 for part in one) for one in lists]
     turned = [any(complement(part) is not None for part in one) for one in lists]
     if not any(words_of(part) & {"q", "tau", "quantile", "quantiles", "alpha"} for one in lists for part in one):
         return False
     if not any(lowered) and not any(turned):
         return False
     error = held(program, next((part for part in lists[0] if not words_of(part) & {"q", "tau", "quantile"}), None))
-    known = isinstance(error, ast.BinOp) or any(re.search(r"err|diff|resid|\be\b|\bu\b", ident(p)) for p in lists[0])
+    known = isinstance(error, ast.BinOp) or any(re.search(r"err|diff|resid|\be\b|\bu\b", stem_of(p)) for p in lists[0])
     backwards = isinstance(error, ast.BinOp) and is_target(program, error.right)
     if not known:
         return False
@@ -345,7 +343,7 @@ def _signed_huber(program: Program, call: ast.Call) -> object:
     test = call.args[0]
     error, bound = held(program, test.left), test.comparators[0]
     limited = words_of(bound) & {"delta", "beta", "threshold"} or number(bound) == 1
-    signed = is_binary(error, ast.Sub) and number(error.left) is None
+    signed = is_op(error, ast.Sub) and number(error.left) is None
     return limited and signed and about_loss(program, call) and spot(call, program.statement(test), text=shown(test))
 
 
@@ -358,7 +356,7 @@ def _root(program: Program, node: ast.expr) -> object:
         return False
     value = held(program, inner)
     means = {one.call for one in losses(program) if one.kind == "mse_loss"}
-    inner_parts = list(within(program, value))
+    inner_parts = list(reached(program, value))
     squares = any(part in means or called(program, part)[0] in {"pow", "square"} for part in inner_parts)
     safe = re.search(r"eps|1e-|clamp|relu|max\(", " ".join(text_within(program, value or node)), re.IGNORECASE)
     near, said = getattr(program.function(node), "name", ""), text(program.statement(node))
@@ -372,7 +370,7 @@ def _raw_log(program: Program, call: ast.Call) -> object:
     if name not in {"log", "log1p", "sqrt", "log2", "log10", "rsqrt"} or inner is None:
         return False
     value = held(program, inner)
-    parts = [value.left, value.right] if is_binary(value, ast.Add) else [value]
+    parts = [value.left, value.right] if is_op(value, ast.Add) else [value]
     found = [one for part in parts if part is not None and (one := end(program, part)) is not None]
     return any(one.op in {"linear", "conv", "tanh"} for one in found)
 
@@ -385,7 +383,7 @@ def _relative(program: Program, node: ast.BinOp) -> object:
     value = held(program, node.left)
     _, inner = called(program, value)
     value = held(program, inner) if inner is not None else value
-    return is_binary(value, ast.Sub) and about_loss(program, node)
+    return is_op(value, ast.Sub) and about_loss(program, node)
 
 
 @suspects_each("parameter that a loss never reads", loss_functions)

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from glassgrad.doctor.reading.nodes import callee_of, is_negative, is_op, within
 from glassgrad.doctor.reading.program import Class, Program, argument
 from glassgrad.doctor.reading.rule import Spot, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects_each
+from glassgrad.doctor.reading.suspects.lookup import text
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied
-from glassgrad.doctor.reading.suspects.nodes import is_binary, is_negative, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import callee, text
 
 _BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
 _LOG_DET = re.compile(r"log_?(abs_?)?(det|jac)|ldj|sldj|logdet|\bld\b", re.IGNORECASE)
@@ -132,7 +132,7 @@ def _is_back(program: Program, node: ast.AST) -> bool:
 
 def _affine(owner: ast.ClassDef) -> Iterator[Affine]:
     """Yield the sums and products of a class that scale by an exponential and shift."""
-    for node in nodes_in(owner, ast.BinOp):
+    for node in within(owner, ast.BinOp):
         for sum_, product in ((node, node.left), (node, node.right), (node.left, node), (node.right, node)):
             shift, scale = _shifted(sum_, product), _scaled(product)
             if shift is not None and scale is not None:
@@ -141,7 +141,7 @@ def _affine(owner: ast.ClassDef) -> Iterator[Affine]:
 
 def _shifted(node: ast.expr, product: ast.expr) -> tuple[str, bool] | None:
     """Return t of `x + t`, `t + x * s` and `x - t`, and whether it is added."""
-    if not is_binary(node, ast.Add | ast.Sub):
+    if not is_op(node, ast.Add | ast.Sub):
         return None
     adds = isinstance(node.op, ast.Add)
     if product is node.right:
@@ -151,9 +151,9 @@ def _shifted(node: ast.expr, product: ast.expr) -> tuple[str, bool] | None:
 
 def _scaled(node: ast.expr) -> tuple[str, bool] | None:
     """Return s of `x * exp(s)` and `x / exp(s)`, without its sign, and whether the product grows with it."""
-    if not is_binary(node, ast.Mult | ast.Div):
+    if not is_op(node, ast.Mult | ast.Div):
         return None
-    calls = [one for one in (node.right, node.left) if isinstance(one, ast.Call) and callee(one) == "exp"]
+    calls = [one for one in (node.right, node.left) if isinstance(one, ast.Call) and callee_of(one) == "exp"]
     if not calls or (isinstance(node.op, ast.Div) and calls[0] is not node.right):
         return None
     call = calls[0]

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_op, names_in, within
 from glassgrad.doctor.reading.program import Function, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import called, names_in, source, text
+from glassgrad.doctor.reading.suspects.lookup import source, text
 
 _ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
 _EDGES = re.compile(r"^(edges?|edge_?(index|list|idx))$")
@@ -28,7 +28,7 @@ def _neighbours(program: Program) -> Iterator[Spot]:
     divides = re.search(r"degree|\bdeg\w*\b|norm_adj|normali[sz]e|pow\(-|\*\* -0\.5|rsqrt|adj\w*\.sum|\.sum\(", whole)
     loops = _LOOPS.search(whole)
     for node in program.nodes:
-        left: ast.expr | None = node.left if is_binary(node, ast.MatMult) else None
+        left: ast.expr | None = node.left if is_op(node, ast.MatMult) else None
         if isinstance(node, ast.Call) and len(node.args) > 1 and text(node.func).split(".")[-1] in _PRODUCTS:
             left = node.args[0]
         name = getattr(left, "id", getattr(left, "attr", ""))
@@ -43,11 +43,11 @@ def _neighbours(program: Program) -> Iterator[Spot]:
 
 def _without_own(program: Program) -> Iterator[Spot]:
     """Yield the edges of a program whose layers see only neighbours; a sum over edges if it does not make them."""
-    made = nodes(program, ast.Assign)
+    made = program.every(ast.Assign)
     made = [node for node in made if isinstance(node.value, ast.Call) and _EDGES.match(text(node.targets[0]))]
     for owner in program.modules():
         forward = owner.methods.get("forward")
-        calls = [one for one in nodes_in(owner.node, ast.Call) if program.function(one) is forward]
+        calls = [one for one in within(owner.node, ast.Call) if program.function(one) is forward]
         sums = [one for one in calls if _is_sum(program, one)]
         if forward is not None and sums and not _keeps_own(program, forward) and not _joined_outside(program):
             lacks = "self loops, by which a node keeps its own features"
@@ -58,14 +58,14 @@ def _without_own(program: Program) -> Iterator[Spot]:
 
 def _is_sum(program: Program, node: ast.Call) -> bool:
     """Tell whether a call adds up at one end of the edges what it reads at the other."""
-    if called(program, node) not in _SCATTERS:
+    if program.called(node) not in _SCATTERS:
         return False
     return len({end for given in node.args for end in _ends_in(given)}) > 1
 
 
 def _ends_in(node: ast.AST) -> set[str]:
     """Return the ends of edges that an expression names: `src`, and `edge_index[0]`."""
-    parts = [one for one in nodes_in(node, ast.Subscript) if _EDGES.match(text(one.value))]
+    parts = [one for one in within(node, ast.Subscript) if _EDGES.match(text(one.value))]
     return {one for one in names_in(node) if _is_end(one)} | {text(one) for one in parts}
 
 
@@ -73,7 +73,7 @@ def _keeps_own(program: Program, forward: Function) -> bool:
     """Tell whether a layer joins the features of a node with those of its neighbours."""
     own = {one.arg for one in forward.args.args[1:] if not _is_end(one.arg) and not re.search("edge|adj", one.arg)}
     for statement in (one for one in ast.walk(forward) if isinstance(one, ast.Assign | ast.Return | ast.AugAssign)):
-        reads = [one for one in nodes_in(statement, ast.Name) if one.id in own]
+        reads = [one for one in within(statement, ast.Name) if one.id in own]
         reads = [one for one in reads if isinstance(one.ctx, ast.Load) and not _is_message(program, one)]
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         if reads and isinstance(statement, ast.Assign) and not _joins(program, statement.value):
@@ -89,7 +89,7 @@ def _is_message(program: Program, node: ast.Name) -> bool:
         if isinstance(outer, ast.stmt):
             return False
         sized = isinstance(outer, ast.Attribute) and outer.attr in _SIZES
-        if sized or (isinstance(outer, ast.Call) and called(program, outer) in _SIZES | _SCATTERS):
+        if sized or program.called(outer) in _SIZES | _SCATTERS:
             return True
         if isinstance(outer, ast.Subscript) and _ends_in(outer.slice):
             return True
@@ -98,12 +98,12 @@ def _is_message(program: Program, node: ast.Name) -> bool:
 
 def _joins(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression adds or joins several values."""
-    return any((is_binary(one, ast.Add)) or called(program, one) in {"cat", "concat"} for one in ast.walk(value))
+    return any((is_op(one, ast.Add)) or program.called(one) in {"cat", "concat"} for one in ast.walk(value))
 
 
 def _joined_outside(program: Program) -> bool:
     """Tell whether a model adds what a layer gets to what the layer makes of it, as in `x + conv(x, edges)`."""
-    sums = [one for one in program.nodes if is_binary(one, ast.Add)]
+    sums = [one for one in program.nodes if is_op(one, ast.Add)]
     over = re.compile(r"\(\w+, (self\.)?(edge\w*|adj\w*|src|senders)\b")
     return any(over.search(text(one)) and names_in(one.left) & (names_in(one.right) - {"self"}) for one in sums)
 
@@ -113,7 +113,7 @@ def _returned(program: Program, call: ast.Call) -> object:
     """Find `out.index_add_(0, src, h[src])`, and a scatter by the index that gathered the messages."""
     if text(call.func).split(".")[-1] not in _SCATTERS:
         return False
-    ends = [one.id for given in call.args for one in nodes_in(given, ast.Name) if _is_end(one)]
+    ends = [one.id for given in call.args for one in within(given, ast.Name) if _is_end(one)]
     to = ends[0] if ends else ""
     held = [program.value_of(one) if isinstance(one, ast.Name) else one for one in call.args]
     parts = [one for value in held if value is not None for one in ast.walk(value) if isinstance(one, ast.Subscript)]
@@ -135,10 +135,10 @@ _WITHIN = named("rel rels relation relations etype edge_type edge_types type typ
 @suspects_each("graphs joined without an offset", ast.Call)
 def _without_offset(program: Program, joined: ast.Call) -> Iterator[Spot]:
     """Find edges of several graphs that are joined as they are, beside the features of their nodes."""
-    given = joined.args[0] if called(program, joined) in _CONCATENATES and joined.args else None
+    given = joined.args[0] if program.called(joined) in _CONCATENATES and joined.args else None
     function = program.function(joined)
-    added = any(is_binary(one, ast.Add) for one in program.outward(joined))
-    others = [one for one in program.calls if called(program, one) in _CONCATENATES and one is not joined]
+    added = any(is_op(one, ast.Add) for one in program.outward(joined))
+    others = [one for one in program.calls if program.called(one) in _CONCATENATES and one is not joined]
     beside = [one for one in others if program.function(one) is function and one.args and _is_of_nodes(one.args[0])]
     if given is None or not _EDGE_LISTS.match(_listed(given)) or not beside or added:
         return
@@ -176,7 +176,7 @@ def _is_counted_on(around: ast.AST, edges: ast.expr) -> bool:
     """Tell whether a loop adds something to the edges of a graph, or gets them in a call."""
     name = getattr(edges, "id", "")
     for one in ast.walk(around):
-        adds = is_binary(one, ast.Add)
+        adds = is_op(one, ast.Add)
         if adds and isinstance(one, ast.BinOp) and text(edges) in {text(one.left), text(one.right)}:
             return True
         targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AugAssign) else []

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import Kind, callee_of, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, is_given
-from glassgrad.doctor.reading.suspects.nodes import nodes_in
-from glassgrad.doctor.reading.suspects.spelling import callee
 from glassgrad.doctor.reading.values import layer, library_name, op, returns
 
-N = TypeVar("N")
 BENDS = named(
     "relu relu6 leakyrelu prelu rrelu elu selu celu gelu silu mish sigmoid tanh softplus softsign hardtanh hardswish "
     "hardsigmoid logsigmoid glu swish sin"
@@ -56,15 +53,15 @@ def in_forward(program: Program) -> Iterator[ast.Call]:
     return forward_nodes(ast.Call)(program)
 
 
-def forward_nodes(kind: type[N]) -> Callable[[Program], Iterator[N]]:
+def forward_nodes(kind: type[Kind]) -> Callable[[Program], Iterator[Kind]]:
     """Return a function that finds the nodes of a kind in the forward passes of modules."""
-    return lambda program: (node for _, forward in forwards(program) for node in nodes_in(forward, kind))
+    return lambda program: (node for _, forward in forwards(program) for node in within(forward, kind))
 
 
 def axes(program: Program, call: ast.Call) -> tuple[int, ...] | None:
     """Return the written axes of a reduction; empty if it has none, None if they are unknown."""
     place = 1 if program.names.full(call.func) else 0
-    place += 1 if callee(call) in {"norm", "normalize"} else 0
+    place += 1 if callee_of(call) in {"norm", "normalize"} else 0
     given = argument(call, "dim", place) or argument(call, "axis")
     if given is None:
         return None if is_given(call, "dim", place) else ()
@@ -85,7 +82,7 @@ def feeds_layer(program: Program, call: ast.expr) -> bool:
     function = program.function(call)
     if not isinstance(target, ast.Name) or function is None:
         return False
-    for node in nodes_in(function, ast.Call):
+    for node in within(function, ast.Call):
         given = node.args[0] if node.args else None
         later = isinstance(given, ast.Name) and given.id == target.id and given.lineno > call.lineno
         if later and (layer(program, node.func) is not None or _is_part(program, node)):

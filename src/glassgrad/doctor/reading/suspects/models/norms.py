@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import is_op, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.lookup import text
 from glassgrad.doctor.reading.suspects.models.layers import (
     NORMALISING,
     applied,
@@ -21,8 +23,6 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import text
 from glassgrad.doctor.reading.values import library_name
 
 _SHORTCUT = re.compile(r"^(identity|residual|shortcut|skip|res)\d?$")
@@ -35,7 +35,7 @@ _SHORTCUT = re.compile(r"^(identity|residual|shortcut|skip|res)\d?$")
 def _broadcasts(program: Program, node: ast.BinOp) -> object:
     """Find `x / x.sum(1)` and `x - x.mean(-1)`, whose two sides line up by their last axes."""
     left, right = text(node.left), node.right
-    right = right.left if is_binary(right, ast.Add) else right
+    right = right.left if is_op(right, ast.Add) else right
     held = program.value_of(right) if isinstance(right, ast.Name) else right
     name, operand = applied(program, held) if held is not None else ("", None)
     along = axes(program, held) if isinstance(held, ast.Call) else None
@@ -49,8 +49,8 @@ def _broadcasts(program: Program, node: ast.BinOp) -> object:
 @suspects_rows("statistics of the whole batch", forwards)
 def _whole_batch(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
     """Find `(x - x.mean()) / x.std()` and `x / x.norm()` in a forward pass."""
-    for node in nodes_in(forward, ast.BinOp):
-        right = node.right if is_binary(node, ast.Div) else None
+    for node in within(forward, ast.BinOp):
+        right = node.right if is_op(node, ast.Div) else None
         right = right.left if isinstance(right, ast.BinOp) else right
         held = program.value_of(right) if isinstance(right, ast.Name) else right
         name, operand = applied(program, held) if held is not None else ("", None)
@@ -77,7 +77,7 @@ def _own_norm(program: Program, owner: Class, forward: Function) -> Iterator[Spo
     """Find the means and deviations of a module that is a norm by its name."""
     if not re.search(r"norm", owner.node.name, re.IGNORECASE):
         return
-    for call in nodes_in(forward, ast.Call):
+    for call in within(forward, ast.Call):
         if applied(program, call)[0] in {"mean", "var", "std", "norm"}:
             yield look_at(call, program.statement(call))
 
@@ -147,7 +147,7 @@ def _much(program: Program, call: ast.Call) -> object:
 def _own_dropout(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
     """Find a random mask in a forward pass without `self.training`, or without the factor 1 / (1 - p)."""
     said = text(owner.node)
-    for node in nodes_in(forward, ast.expr):
+    for node in within(forward, ast.expr):
         compares = isinstance(node, ast.Compare) and re.search(r"\brand(_like)?\(", text(node.left))
         draws = compares or (isinstance(node, ast.Call) and "bernoulli" in text(node.func))
         scaled = re.search(r"/ \(?(1(\.0)? - |self\.keep|keep)|/ self\.\w*keep|div_?\(|/ keep", said)
@@ -160,7 +160,7 @@ def _noise(program: Program, owner: Class, forward: Function) -> Iterator[Spot]:
     said = text(owner.node)
     if "training" in said or re.search(r"log_?var|std|sigma|repar|diffus|gumbel|noise_level", said, re.IGNORECASE):
         return
-    for node in nodes_in(forward, ast.Call):
+    for node in within(forward, ast.Call):
         if applied(program, node)[0] in {"randnlike", "randlike", "randn", "rand"}:
             outer = [one for one in program.outward(node) if isinstance(one, ast.BinOp)]
             if any(isinstance(one.op, ast.Add) for one in outer):
@@ -195,9 +195,9 @@ def _over_time(program: Program, owner: Class, forward: Function) -> Iterator[Sp
     made = {name: bounds[-1].value for name, bounds in owner.attributes.items() if bounds}
     layers = {f"self.{name}": one for name, one in made.items() if isinstance(one, ast.Call)}
     first = {name for name, one in layers.items() if constant(argument(one, "batch_first")) is True}
-    calls = list(nodes_in(forward, ast.Call))
+    calls = within(forward, ast.Call)
     fed = {text(one.args[0]) for one in calls if text(one.func) in first and one.args}
-    for node in nodes_in(forward, ast.Assign):
+    for node in within(forward, ast.Assign):
         value = node.value
         norm = layers.get(text(value.func)) if isinstance(value, ast.Call) else None
         if norm is None or not isinstance(value, ast.Call):

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import sees_one, setting
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import is_op, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.lookup import source, stem_of, text
 from glassgrad.doctor.reading.suspects.models.layers import (
     BENDS,
     MATRICES,
@@ -28,8 +30,6 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import ident, source, text
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
@@ -219,7 +219,7 @@ def _over_batch(program: Program) -> Iterator[Spot]:
     for call in in_forward(program):
         name, operand = applied(program, call)
         if name in REDUCING | {"cosinesimilarity", "argmax"} and axes(program, call) == (0,) and operand is not None:
-            held = program.value_of(operand) if isinstance(operand, ast.Name) else None
+            held = program.value_of(operand)
             said = text(operand) + (text(held))
             one = sees_one(program, program.owner(call)) or "edge_index" in source(program)  # nodes of one graph
             if not _STACKED.search(said) and layer(program, call.func) is None and not one:
@@ -272,14 +272,14 @@ def _pixels(program: Program, call: ast.Call) -> object:
     if getattr(call.func, "attr", "") not in {"view", "reshape"} or len(call.args) != 2 or constant(call.args[0]) != -1:
         return False
     operand, size = _in_memory(getattr(call.func, "value", None)), call.args[1]
-    bound = program.bound(size) if isinstance(size, ast.Name) else None
+    bound = program.bound(size)
     shape = bound.value if bound is not None and bound.item == 1 else None
     wide = isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
     channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", text(shape))
     said = bound.value if bound is not None and bound.item is None and bound.value is not None else size
     sized = isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", text(said))
     made = last_op(program, operand)
-    held = program.value_of(operand) if isinstance(operand, ast.Name) else None
+    held = program.value_of(operand)
     conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
     return (channels or sized or conv) and operand is not None and not _moves(operand) and not _moves(held)
 
@@ -347,7 +347,7 @@ def _sees_ahead(program: Program, owner: Class) -> Iterator[Spot]:
         return
     said = text(owner.node)
     cuts = re.search(r"\[[^\]]*:\s*-|\[[^\]]*: ?\w+\.(size|shape)|chomp|F\.pad|ConstantPad|narrow", said, re.IGNORECASE)
-    for call in nodes_in(owner.node, ast.Call):
+    for call in within(owner.node, ast.Call):
         if applied(program, call)[0] == "pad" and re.search(r"[\(\[]0, ", text(call.args[-1])):
             yield look_at(call)
         pads = argument(call, "padding", 4) if library_name(program, call) == "Conv1d" else None
@@ -365,7 +365,7 @@ def _one_for_two(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     for mine, others in (sides, sides[::-1]):
         two = [one for one in others if _columns(one) == 2]
         if len(mine) == 1 == len(others) and two and _columns(mine[0]) == 1:
-            named = [ident(one) for one in (mine[0], two[0])]
+            named = [stem_of(one) for one in (mine[0], two[0])]
             if any(map(_BOXES.search, named)):
                 yield look_at(node, one=shown(mine[0], 30))
 
@@ -387,7 +387,7 @@ def _over_new_axis(program: Program, call: ast.Call) -> object:
     place = 1 if program.names.full(call.func) else 0
     along = number(argument(call, "dim", place) or argument(call, "axis", place))
     given: list[ast.expr] = []
-    if name == "sum" and is_binary(inner, ast.Mult):
+    if name == "sum" and is_op(inner, ast.Mult):
         given = [inner.left, inner.right]
     elif name == "sum" and isinstance(inner, ast.Call) and op(program, inner)[0] in {"mul", "multiply"}:
         _, first = op(program, inner)

@@ -6,9 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.lookup import functions, text
 from glassgrad.doctor.reading.suspects.models.layers import (
     MATRICES,
     applied,
@@ -18,8 +20,6 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.suspects.nodes import flat, functions, is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
@@ -48,10 +48,10 @@ def _derivative(program: Program, _: Function, backward: Function) -> Iterator[S
 
 @suspects_rows("saved tensors in another order", _own)
 def _order_saved(program: Program, forward: Function, backward: Function) -> Iterator[Spot]:
-    calls = list(nodes_in(forward, ast.Call))
+    calls = within(forward, ast.Call)
     saves = [one for one in calls if applied(program, one)[0] == "saveforbackward"]
     saved = [text(one) for call in saves for one in call.args]
-    for node in nodes_in(backward, ast.Assign):
+    for node in within(backward, ast.Assign):
         target = node.targets[0]
         tensors = text(node.value).endswith("saved_tensors")
         if tensors and isinstance(target, ast.Tuple):
@@ -86,7 +86,7 @@ def _named_after(text: str, given: list[str]) -> int | None:
 def _gate(program: Program, node: ast.BinOp) -> object:
     """Find `g * a + g * b`, and `g * a + (1 - g) * b` with a gate that no sigmoid bounds."""
     owner = program.owner(node)
-    sides = [[text(part) for part in flat(one, ast.Mult)] for one in (node.left, node.right)]
+    sides = [[text(part) for part in factors_of(one)] for one in (node.left, node.right)]
     if owner is None or not owner.is_module or min(map(len, sides)) < 2:
         return False
     names = [next((one for one in side if _GATE.match(one.replace("self.", ""))), "") for side in sides]
@@ -99,7 +99,7 @@ def _gate(program: Program, node: ast.BinOp) -> object:
 
 
 def _value_named(program: Program, node: ast.AST, name: str) -> ast.expr | None:
-    found = [one for one in nodes_in(node, ast.Name) if one.id == name]
+    found = [one for one in within(node, ast.Name) if one.id == name]
     return program.value_of(found[0]) if found else None
 
 
@@ -108,7 +108,7 @@ def _router(program: Program, owner: Class, forward: Function) -> Iterator[Spot]
     """Find experts chosen by argmax, or by the indices of topk alone, in a model with a gate."""
     if not re.search(r"expert|router|moe|gate", text(owner.node), re.IGNORECASE):
         return
-    for node in nodes_in(forward, ast.Assign):
+    for node in within(forward, ast.Assign):
         target, value = node.targets[0], node.value
         kind, _ = applied(program, value)
         part = value.value if isinstance(value, ast.Subscript | ast.Attribute) else value
@@ -121,7 +121,7 @@ def _router(program: Program, owner: Class, forward: Function) -> Iterator[Spot]
 @suspects_each("weights of a mixture along the wrong axis", Program.modules)
 def _mixture_axis(program: Program, owner: Class) -> Iterator[Spot]:
     """Find the softmax of a gate or of the weights of a mixture, whose axis decides what adds up to 1."""
-    for node in nodes_in(owner.node, ast.Call):
+    for node in within(owner.node, ast.Call):
         name, operand = applied(program, node)
         said = text(operand)
         if name in {"softmax", "logsoftmax", "gumbelsoftmax"}:
@@ -135,7 +135,7 @@ def _mixture_axis(program: Program, owner: Class) -> Iterator[Spot]:
 
 
 def _gradient_calls(program: Program) -> Iterator[tuple[ast.Assign, ast.Call]]:
-    for node in nodes(program, ast.Assign):
+    for node in program.every(ast.Assign):
         value = node.value
         value = value.value if isinstance(value, ast.Subscript) else value
         called = text(value.func) if isinstance(value, ast.Call) and len(value.args) >= 2 else ""
@@ -165,7 +165,7 @@ def _columns(program: Program) -> Iterator[Spot]:
         if name in {"cat", "stack", "concat"} and isinstance(operand, ast.List | ast.Tuple):
             names = [text(one).split(".")[-1] for one in operand.elts]
             orders += [names] if set(names) <= {"x", "y", "z", "t"} and len(names) > 1 else []
-    for node in nodes(program, ast.Assign):
+    for node in program.every(ast.Assign):
         found = _DERIVATIVE.match(text(node.targets[0]))
         column = re.search(r"\[(?::|\.\.\.), (\d)(:\d)?\]", text(node.value))
         if found is not None and column is not None and orders:
@@ -197,7 +197,7 @@ def _kinked(program: Program) -> Iterator[Spot]:
             if found is not None and found.call is one and plain(found.name) in {"relu", "leakyrelu"}:
                 yield look_at(one)
         for _, forward in forwards(program):
-            for node in nodes_in(forward, ast.Call):
+            for node in within(forward, ast.Call):
                 if applied(program, node)[0] in {"relu", "leakyrelu"}:
                     yield look_at(node)
 
@@ -242,7 +242,7 @@ def _equation(program: Program, node: ast.Assign | ast.Return) -> object:
     value = node.value
     names = names_in(value) if isinstance(value, ast.BinOp) else set()
     found = {name for name in names if (match := _DERIVATIVE.match(name)) and match["of"] in _FIELDS}
-    sums = any(is_binary(one, ast.Add | ast.Sub) for one in ast.walk(node))
+    sums = any(is_op(one, ast.Add | ast.Sub) for one in ast.walk(node))
     second = any(len(name) > 3 and name[-1] == name[-2] for name in found)
     return sums and found and (second or len(found) > 1)
 
@@ -257,7 +257,7 @@ def _integrator(program: Program, function: Function) -> Iterator[Spot]:
     sized = next((name for name in ("dt", "h", "step_size") if name in names), "")
     used = bool(sized) and sized in _read(function, stores=False)
     slopes = {"k1", "k2", "k3", "k4"} <= names
-    for node in nodes_in(function, ast.stmt) if sized or slopes else ():
+    for node in within(function, ast.stmt) if sized or slopes else ():
         value = node.value if isinstance(node, ast.Assign | ast.Return) else None
         said = text(node) if value is not None else ""
         adds_up = (
@@ -281,7 +281,7 @@ def _read(function: Function, stores: bool) -> set[str]:
     """Return the names that a function reads, or those that it sets and gets."""
     given = {one.arg for one in function.args.args} if stores else set()
     kind = ast.Store if stores else ast.Load
-    return given | {one.id for one in nodes_in(function, ast.Name) if isinstance(one.ctx, kind)}
+    return given | {one.id for one in within(function, ast.Name) if isinstance(one.ctx, kind)}
 
 
 # --- biases ---
@@ -290,17 +290,17 @@ def _read(function: Function, stores: bool) -> set[str]:
 @suspects_each("a column of biases beside a row", forward_nodes(ast.BinOp))
 def _biases(program: Program, node: ast.BinOp) -> object:
     """Find `(a * b).sum(1) + self.bias(u)` with an embedding of one number, which has a second axis."""
-    if not is_binary(node, ast.Add):
+    if not is_op(node, ast.Add):
         return False
     sides = (node.left, node.right)
-    flat = [_is_flat_sum(program, one) for one in sides]
-    return any(flat) and any(_bias(program, one) for one, row in zip(sides, flat, strict=True) if not row)
+    sums = [_is_flat_sum(program, one) for one in sides]
+    return any(sums) and any(_bias(program, one) for one, row in zip(sides, sums, strict=True) if not row)
 
 
 def _is_flat_sum(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is a sum along an axis that does not stay."""
     held = program.value_of(node) if isinstance(node, ast.Name) else node
-    if is_binary(held, ast.Add):
+    if is_op(held, ast.Add):
         return any(_is_flat_sum(program, one) for one in (held.left, held.right))
     if not isinstance(held, ast.Call) or applied(program, held)[0] != "sum":
         return False
@@ -310,7 +310,7 @@ def _is_flat_sum(program: Program, node: ast.expr) -> bool:
 def _bias(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the output of an embedding of one number, or a sum with one."""
     held = program.value_of(node) if isinstance(node, ast.Name) else node
-    if is_binary(held, ast.Add):
+    if is_op(held, ast.Add):
         return any(_bias(program, one) for one in (held.left, held.right))
     found = layer(program, held.func) if isinstance(held, ast.Call) else None
     return found is not None and found.name == "Embedding" and constant(argument(found.call, "embedding_dim", 1)) == 1

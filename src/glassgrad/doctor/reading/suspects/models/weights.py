@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import last, named
+from glassgrad.doctor.reading.nodes import is_op, names_in, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.lookup import calls_of, text
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, NORMALISING, applied, forward_nodes, forwards
-from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import names_in, text
 from glassgrad.doctor.reading.values import has_weights, layer, library_name
 
 _VECTORS = re.compile(r"pos|token|query|queries|cls|emb|prompt|code|slot|latent|memory|proto", re.IGNORECASE)
@@ -121,14 +121,14 @@ def _unscaled(program: Program, made: ast.Call, first: ast.expr, name: str, owne
 @suspects("initialisation never applied")
 def _never_applied(program: Program) -> Iterator[Spot]:
     """Find a function that fills weights and that nothing names."""
-    used = {one.attr for one in nodes(program, ast.Attribute)}
-    used |= {one.id for one in nodes(program, ast.Name)}
+    used = {one.attr for one in program.every(ast.Attribute)}
+    used |= {one.id for one in program.every(ast.Name)}
     for node in program.nodes:
         if not isinstance(node, FUNCTIONS) or node.name.startswith("__") or node.name in used:
             continue
         owner = program.owner(node)
         plain_module = owner is None or set(owner.bases) <= {"torch.nn.Module", "object"}
-        fills = [one for one in nodes_in(node, ast.Call) if program.names.full(one.func).startswith("torch.nn.init.")]
+        fills = [one for one in within(node, ast.Call) if program.names.full(one.func).startswith("torch.nn.init.")]
         if fills and plain_module and re.search("init|reset|weight", node.name):
             yield spot(node, text=node.name)
 
@@ -136,7 +136,7 @@ def _never_applied(program: Program) -> Iterator[Spot]:
 @suspects("class compared with what it never is")
 def _never_this(program: Program) -> Iterator[Spot]:
     """Find `m == nn.Linear`, `type(m) == "Linear"` and `classname.find("conv")`."""
-    for node in nodes(program, ast.Compare):
+    for node in program.every(ast.Compare):
         left, right = node.left, node.comparators[0]
         if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.Is | ast.In):
             continue
@@ -211,7 +211,7 @@ def _is_own(program: Program, call: ast.Call) -> bool:
 
 @suspects("layer never used")
 def _unused(program: Program) -> Iterator[Spot]:
-    read = {one.attr for one in nodes(program, ast.Attribute) if isinstance(one.ctx, ast.Load)}
+    read = {one.attr for one in program.every(ast.Attribute) if isinstance(one.ctx, ast.Load)}
     for owner, _ in forwards(program):
         said = text(owner.node)
         if re.search(r"getattr|children\(|modules\(|_modules|exec\(", said) or len(owner.bases) != 1:
@@ -238,7 +238,7 @@ def _shared(program: Program) -> Iterator[Spot]:
             kept = isinstance(outer, ast.Call) and library_name(program, outer) in {"ModuleList", "Sequential"}
             if kept and node.elt.id not in targets:
                 yield look_at(node)
-        elif is_binary(node, ast.Mult) and isinstance(node.left, ast.List):
+        elif is_op(node, ast.Mult) and isinstance(node.left, ast.List):
             names = [one for one in node.left.elts if isinstance(one, ast.Name | ast.Attribute)]
             if any(_has(program, one) for one in names):
                 yield look_at(node)
@@ -305,9 +305,9 @@ def _shallow(program: Program, call: ast.Call) -> object:
 @suspects_rows("loop forgets its result", forwards)
 def _forgets(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
     """Find `for layer in self.layers: out = layer(x)`, where x stays what it was."""
-    for loop in (node for node in nodes_in(forward, ast.For) if not node.orelse):
+    for loop in (node for node in within(forward, ast.For) if not node.orelse):
         names = names_in(loop.target)
-        sets = {one.id for one in nodes_in(loop, ast.Name) if isinstance(one.ctx, ast.Store)}
+        sets = {one.id for one in within(loop, ast.Name) if isinstance(one.ctx, ast.Store)}
         for node in loop.body:
             call = node.value if isinstance(node, ast.Assign) else None
             target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -366,4 +366,4 @@ def _changes_input(program: Program, _: Class, forward: Function) -> Iterator[Sp
         in_place = isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)
         if isinstance(node, ast.Assign | ast.AugAssign) and in_place and getattr(base, "id", "") in given:
             yield look_at(node, name=getattr(base, "id", ""))
-        given -= {one.id for one in nodes_in(node, ast.Name) if isinstance(one.ctx, ast.Store)}
+        given -= {one.id for one in within(node, ast.Name) if isinstance(one.ctx, ast.Store)}

@@ -6,9 +6,9 @@ import ast
 import re
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import factors_of, is_negative, is_op
 from glassgrad.doctor.reading.program import Program, number
-from glassgrad.doctor.reading.suspects.nodes import flat, is_binary, is_negative, sides_of
-from glassgrad.doctor.reading.suspects.spelling import called, operand
+from glassgrad.doctor.reading.suspects.lookup import sides_of
 
 GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
 REWARD = re.compile(r"(^|_)(r|rs|rews?|rewards?)(_|s|\d|$)", re.IGNORECASE)
@@ -28,8 +28,8 @@ def bare(program: Program, node: ast.expr) -> ast.expr:
             inner = node.value
         elif isinstance(node, ast.UnaryOp):
             inner = node.operand
-        elif isinstance(node, ast.Call) and called(program, node) in _KEEPING:
-            inner = operand(program, node)
+        elif isinstance(node, ast.Call) and program.called(node) in _KEEPING:
+            inner = program.operand(node)
         if inner is None:
             return node
         node = inner
@@ -48,16 +48,16 @@ def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, a
     """Return the terms of a sum with their signs, through means, quotients and numeric factors."""
     if sides := sides_of(node):
         return [one for turn, side in sides for one in signed(program, side, sign * turn)]
-    if is_binary(node, ast.Mult):
+    if is_op(node, ast.Mult):
         for side, other in ((node.left, node.right), (node.right, node.left)):
             value = number(side)
             if value is not None:
                 return signed(program, other, -sign if value < 0 else sign)
         return [(sign * sign_of(node), node)]
-    if is_binary(node, ast.Div) and isinstance(node.left, ast.BinOp | ast.UnaryOp):
+    if is_op(node, ast.Div) and isinstance(node.left, ast.BinOp | ast.UnaryOp):
         return signed(program, node.left, sign)
-    if isinstance(node, ast.Call) and called(program, node) in _REDUCING:
-        inner = operand(program, node)
+    if isinstance(node, ast.Call) and program.called(node) in _REDUCING:
+        inner = program.operand(node)
         if inner is not None:
             return signed(program, inner, sign)
     return [(sign, node)]
@@ -65,16 +65,11 @@ def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, a
 
 def sign_of(node: ast.expr) -> int:
     """Return -1 for a product with an odd number of minus signs."""
-    negative = [one for one in factors(node) if is_negative(one)]
+    negative = [one for one in factors_of(node) if is_negative(one)]
     return -1 if len(negative) % 2 else 1
-
-
-def factors(node: ast.expr) -> list[ast.expr]:
-    """Return the factors of a product."""
-    return flat(node, ast.Mult)
 
 
 def held(program: Program, node: ast.expr) -> ast.expr:
     """Return the expression that a variable stands for; any other expression itself."""
-    value = program.value_of(node) if isinstance(node, ast.Name) else None
+    value = program.value_of(node)
     return node if value is None else value

@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.nodes import factors_of, is_op, within
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
-from glassgrad.doctor.reading.suspects.spelling import around, called, mentions_any, operand, text, words_in
+from glassgrad.doctor.reading.suspects.lookup import mentions_any, named_values, text, text_around, words_in
+from glassgrad.doctor.reading.suspects.players.algebra import bare, held, signed, word
 from glassgrad.doctor.reading.values import end, losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
@@ -41,13 +41,13 @@ def _judged(program: Program, node: ast.AST, depth: int = 1) -> Iterator[ast.Cal
         inner = held(program, one) if isinstance(one, ast.Name) else one
         if inner is not one and depth > 0:
             yield from _judged(program, inner, depth - 1)
-        elif isinstance(one, ast.Call) and one.args and _JUDGE.search(called(program, one)):
+        elif isinstance(one, ast.Call) and one.args and _JUDGE.search(program.called(one)):
             yield one
 
 
 def _is_game(program: Program) -> bool:
     """Tell whether the script calls a generator and a discriminator."""
-    names = {called(program, one) for one in program.calls}
+    names = {program.called(one) for one in program.calls}
     return any(map(_JUDGE.search, names)) and (any(map(_MAKER.search, names)) or mentions_any(program, _FAKE))
 
 
@@ -66,7 +66,7 @@ def _cut(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[
 def _is_made(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the output of a generator, through a detachment."""
     inner = held(program, bare(program, node))
-    return isinstance(inner, ast.Call) and _MAKER.search(called(program, inner)) is not None
+    return isinstance(inner, ast.Call) and _MAKER.search(program.called(inner)) is not None
 
 
 @suspects("fakes not cut off from their generator")
@@ -83,8 +83,8 @@ def _uncut(program: Program) -> Iterator[Spot]:
             guarded = any("no_grad" in text(one.items[0]) for one in blocks)
             made = held(program, given)
             cut = ".detach()" in text(given) + text(made) or ".data" in text(given)
-            no_graph = isinstance(given, ast.Name) and "no_grad" in around(program, statement)
-            mine = isinstance(made, ast.Call) and _MAKER.search(called(program, made))
+            no_graph = isinstance(given, ast.Name) and "no_grad" in text_around(program, statement)
+            mine = isinstance(made, ast.Call) and _MAKER.search(program.called(made))
             if mine and not guarded and not no_graph and not cut and not _cleared(program, call):
                 yield look_at(call)
 
@@ -92,7 +92,7 @@ def _uncut(program: Program) -> Iterator[Spot]:
 def _cleared(program: Program, judged: ast.Call) -> bool:
     """Tell whether gradients are cleared between the discriminator's pass and that of the generator."""
     passes = [one.lineno for one in program.calls_of(".backward") if one.lineno > judged.lineno]
-    clears = [one.lineno for one in program.calls if re.search(r"zero_grad|reset_grad", called(program, one))]
+    clears = [one.lineno for one in program.calls if re.search(r"zero_grad|reset_grad", program.called(one))]
     behind = [one for one in passes[:1] for line in clears if one <= line]
     return bool(behind) or len(passes) < 2
 
@@ -103,10 +103,10 @@ def _labels(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterat
     maker = _MAKER_LOSS.search(name) and not _JUDGE_LOSS.search(name)
     if not maker and not _JUDGE_LOSS.search(name):
         return
-    for call in nodes_in(value, ast.Call):
+    for call in within(value, ast.Call):
         if len(call.args) != 2 or isinstance(call.args[1], ast.Constant):
             continue
-        if called(program, call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
+        if program.called(call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
             continue
         answer = text(call.args[0])
         label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(held(program, call.args[1]))}")
@@ -138,7 +138,7 @@ def _critic(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterat
         scored = len(terms) == 1 and terms[0][0] > 0 and value is not bare(program, value)
         part = held(program, bare(program, terms[0][1]))
         raised = any(_JUDGE_LOSS.search(one) and _orientation(program, it) == 1 for one, it, _ in named_values(program))
-        if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(called(program, part)):
+        if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(program.called(part)):
             yield look_at(value)
 
 
@@ -164,8 +164,8 @@ def _side(program: Program, node: ast.expr) -> str:
 
 def _hinges(program: Program, value: ast.expr) -> Iterator[Spot]:
     for call in ast.walk(value):
-        given = operand(program, call) if isinstance(call, ast.Call) and called(program, call) == "relu" else None
-        if is_binary(given, ast.Add | ast.Sub) and number(given.left) == 1:
+        given = program.operand(call) if isinstance(call, ast.Call) and program.called(call) == "relu" else None
+        if is_op(given, ast.Add | ast.Sub) and number(given.left) == 1:
             side = _side(program, given.right)
             if side == ("real" if isinstance(given.op, ast.Add) else "fake"):
                 yield look_at(given)
@@ -175,10 +175,10 @@ def _hinges(program: Program, value: ast.expr) -> Iterator[Spot]:
 def _penalty(program: Program) -> Iterator[Spot]:
     """Find a penalty on gradients with one norm for the batch, or one that is subtracted from the loss."""
     for call in program.calls:
-        given = operand(program, call)
-        if called(program, call) != "norm" or given is None or "grad" not in word(program, given):
+        given = program.operand(call)
+        if program.called(call) != "norm" or given is None or "grad" not in word(program, given):
             continue
-        inside = around(program, call)
+        inside = text_around(program, call)
         source = text(held(program, given))
         place = 1 if given is not (call.args[0] if call.args else None) else 2
         alone = argument(call, "dim", place) is None and "clip" not in inside and "autograd.grad" in inside
@@ -200,7 +200,7 @@ def _other(program: Program) -> Iterator[Spot]:
         body = list(getattr(program.parents.get(statement), "body", ()))
         behind = body[body.index(statement) + 1 :] if statement in body else []
         step = next((one for one in behind if ".step(" in text(one)), None)
-        lost, stepped = text(operand(program, call)), text(step).partition(".step")[0] if step is not None else ""
+        lost, stepped = text(program.operand(call)), text(step).partition(".step")[0] if step is not None else ""
         for mine, other in (
             (_MAKER_LOSS, r"(^|_|\.)d(_|$)|opt\w*_?d(_|$|isc)|disc"),
             (_JUDGE_LOSS, r"(^|_|\.)g(_|$)|opt\w*_?g(_|$|en)|gen"),
@@ -208,8 +208,8 @@ def _other(program: Program) -> Iterator[Spot]:
             if mine.search(lost) and step is not None and re.search(other, stepped, re.IGNORECASE):
                 yield look_at(step, what=f"follows the backward pass of {lost}")
     for name, value, statement in named_values(program):
-        calls = [one for one in nodes_in(value, ast.Call) if called(program, one) == "parameters"]
-        owners = [text(operand(program, one)) for one in calls]
+        calls = [one for one in within(value, ast.Call) if program.called(one) == "parameters"]
+        owners = [text(program.operand(one)) for one in calls]
         if re.search(r"opt", name) and len(owners) == 1:
             owner = owners[0].rpartition(".")[2]
             for_maker = re.search(r"(^|_)(g|gen\w*)(_|$)|opt\w*G$", name)
@@ -222,11 +222,11 @@ def _other(program: Program) -> Iterator[Spot]:
 def _noise(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find a generator, a latent code or a noised input that gets the same noise in each training step."""
     loops = program.loops(call)
-    if not loops or ".backward()" not in text(loops[0]) or not _MAKER.search(called(program, call)):
+    if not loops or ".backward()" not in text(loops[0]) or not _MAKER.search(program.called(call)):
         return
     for given in call.args[:1]:
-        bound = program.bound(given) if isinstance(given, ast.Name) else None
-        drawn = bound is not None and called(program, bound.value or given) in {"randn", "rand", "normal"}
+        bound = program.bound(given)
+        drawn = bound is not None and program.called(bound.value or given) in {"randn", "rand", "normal"}
         known = drawn and bound is not None and not program.loops(bound.statement)
         shows = any(isinstance(one, ast.With) for one in program.outward(call))
         shows = shows or bool(re.search(r"no_grad|save|plot|fixed|eval", text(program.statement(call))))
@@ -253,12 +253,12 @@ def _code(program: Program, _: str, value: ast.expr, __: ast.stmt) -> Iterator[S
     if len(found) != 2:
         return
     for mean, noised in ((found[0][1], found[1][1]), (found[1][1], found[0][1])):
-        parts = factors(noised)
+        parts = factors_of(noised)
         names = [word(program, one) for one in parts]
         if len(parts) != 2 or not _MEAN.search(word(program, mean)):
             continue
         plain = [one for one in parts if _LOGVAR.search(word(program, one)) and not isinstance(one, ast.Call)]
-        uniform = [one for one in parts if re.match(r"rand(_like)?$", called(program, held(program, one)))]
+        uniform = [one for one in parts if re.match(r"rand(_like)?$", program.called(held(program, one)))]
         variance = [one for one in parts if re.search(r"^var(iance)?$", word(program, one))]
         noisy = any(map(_NOISE.search, names)) or any("rand" in text(held(program, one)) for one in parts)
         if noisy and (plain or uniform or variance):
@@ -290,7 +290,7 @@ def _kind(program: Program, node: ast.expr) -> str:
         return "one"
     said = text(node)
     named = words_in(node)
-    if isinstance(node, ast.Call) and called(program, node) == "exp":
+    if program.called(node) == "exp":
         return "exp" if any(map(_LOGVAR.search, named)) else ""
     squared = re.search(r"\*\* ?2|pow\(|square", said)
     if squared and any(map(_MEAN.search, named)):
@@ -309,7 +309,7 @@ def _heads(program: Program) -> Iterator[Spot]:
         spread = (_LOGVAR.search(name) or _STD.search(name)) and not program.names.full(value.func)
         if spread and text(value) in means and program.function(place) is program.function(means[text(value)]):
             yield spot(place, text=shown(value), what="is mean and deviation at once")
-        outer = called(program, value)
+        outer = program.called(value)
         positive = outer == "relu" and re.match(r"mu$|mean$|z_mean", name)
         positive = positive or (outer in {"relu", "sigmoid"} and _LOGVAR.search(name))
         if positive and mentions_any(program, re.compile("reparam|kl|latent", re.IGNORECASE)):
@@ -320,8 +320,8 @@ def _heads(program: Program) -> Iterator[Spot]:
 
 def _is_rectified(program: Program, value: ast.expr) -> bool:
     """Tell whether a value comes out of a rectifier, perhaps cut from above: by a function, a method or a layer."""
-    while isinstance(value, ast.Call) and called(program, value) in {"clamp", "clip", "squeeze", "clamp_max"}:
-        inner = operand(program, value)
+    while isinstance(value, ast.Call) and program.called(value) in {"clamp", "clip", "squeeze", "clamp_max"}:
+        inner = program.operand(value)
         if inner is None:
             return False
         value = held(program, inner)
@@ -333,11 +333,11 @@ def _is_rectified(program: Program, value: ast.expr) -> bool:
 def _straight(program: Program) -> Iterator[Spot]:
     """Find `q + (z - q).detach()`, and codebook losses that detach the same side twice or none."""
     code = re.compile(r"^(z_?q\w*|quant\w*|q|codes?|embed\w*|e)$")
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Add) and isinstance(node.right, ast.Call):
-            inner = operand(program, node.right) if called(program, node.right) == "detach" else None
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Add) and isinstance(node.right, ast.Call):
+            inner = program.operand(node.right) if program.called(node.right) == "detach" else None
             known = code.search(word(program, node.left)) and mentions_any(program, _CODES)
-            turned = is_binary(inner, ast.Sub)
+            turned = is_op(inner, ast.Sub)
             turned = turned and isinstance(inner, ast.BinOp) and text(inner.right) == text(node.left)
             if turned and known:
                 yield look_at(node, what="passes the gradient to the code and not to the encoder")
@@ -362,7 +362,7 @@ def _straight(program: Program) -> Iterator[Spot]:
 @suspects_each("farthest instead of nearest", ast.Call)
 def _farthest(program: Program, call: ast.Call) -> object:
     """Find argmax of distances, argmin of similarities, and topk of distances that keeps the largest."""
-    name, given = called(program, call), operand(program, call)
+    name, given = program.called(call), program.operand(call)
     if given is None or isinstance(given, ast.List | ast.Tuple):
         return False
     said = word(program, given)
@@ -383,11 +383,11 @@ _LATENT = re.compile(r"(^|_)(mu|mean|log_?var|log_?std|log_?sigma|logits_z)$", r
 @suspects_each("mean or variance of a code behind an activation", ast.Call)
 def _bounded_code(program: Program, call: ast.Call) -> object:
     """Find `F.relu(self.to_mu(h))` and `mu = relu(...)`."""
-    kind = called(program, call)
+    kind = program.called(call)
     if kind not in {"relu", "sigmoid", "softplus", "leaky_relu", "elu", "gelu", "silu"}:
         return False
-    inner = operand(program, call)
-    layer = called(program, inner) if isinstance(inner, ast.Call) and not _is_method(inner) else ""
+    inner = program.operand(call)
+    layer = program.called(inner) if isinstance(inner, ast.Call) and not _is_method(inner) else ""
     outer = program.parents.get(call)
     name = text(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
     narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
@@ -408,7 +408,7 @@ def _range(program: Program) -> Iterator[Spot]:
     """Find a generator that ends in a sigmoid beside data that are scaled to -1 .. 1."""
     scaled = _CENTRED.search(text(program.tree))
     for owner in program.modules() if scaled else ():
-        calls = list(nodes_in(owner.node, ast.Call))
-        ends = [one for one in calls if called(program, one).lower() == "sigmoid"]
+        calls = within(owner.node, ast.Call)
+        ends = [one for one in calls if program.called(one).lower() == "sigmoid"]
         if _MAKER.search(owner.node.name) and ends:
             yield spot(max(ends, key=lambda one: one.lineno), text=shown(ends[-1]))

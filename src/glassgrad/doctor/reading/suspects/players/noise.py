@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.nodes import factors_of, is_negative, is_op, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import classes, is_binary, is_negative, named_values, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
-from glassgrad.doctor.reading.suspects.spelling import around, called, mentions_any, operand, text
+from glassgrad.doctor.reading.suspects.lookup import classes, mentions_any, named_values, text, text_around
+from glassgrad.doctor.reading.suspects.players.algebra import bare, held, signed, word
 from glassgrad.doctor.reading.values import losses
 
 _MOST_LEFT = 0.4
@@ -30,7 +30,7 @@ def _fresh(program: Program) -> Iterator[Spot]:
         if one.kind not in {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"} or one.target is None:
             continue
         target = one.target
-        fresh = called(program, target) in {"randn_like", "randn"}
+        fresh = program.called(target) in {"randn_like", "randn"}
         named_so = re.search(r"^(x_?t|x_?noisy|noisy\w*|noised\w*|xt|z_?t)$", word(program, target))
         noised = named_so and word(program, one.input)
         if fresh or noised:
@@ -47,7 +47,7 @@ _LEVEL = re.compile(r"1(\.0)? - |alpha|a_?bar|minus|next|prev|down", re.IGNORECA
 def _reused(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `mean + sigma * predicted` where the mean has the predicted noise in it already."""
     for mean, noised in ((node.left, node.right), (node.right, node.left)):
-        parts = factors(noised)
+        parts = factors_of(noised)
         noise = next((one for one in parts if isinstance(one, ast.Name) and _is_predicted(program, one)), None)
         scale = " ".join(text(one) for one in parts if one is not noise)
         if noise is None or len(parts) != 2 or _LEVEL.search(scale):
@@ -75,7 +75,7 @@ def _is_predicted(program: Program, node: ast.expr, depth: int = 0) -> bool:
 
 def _within(program: Program, node: ast.expr, depth: int = 0) -> set[str]:
     """Return the variables in an expression and in what its variables stand for."""
-    found = set(nodes_in(node, ast.Name))
+    found = set(within(node, ast.Name))
     names = {one.id for one in found}
     for one in found if depth < 3 else ():
         value = program.value_of(one)
@@ -88,13 +88,13 @@ def _within(program: Program, node: ast.expr, depth: int = 0) -> set[str]:
 def _schedule(program: Program) -> Iterator[Spot]:
     """Find a product over the betas, a sum of alphas, and noise levels that begin with 1."""
     for call in program.calls:
-        name, given = called(program, call), operand(program, call)
+        name, given = program.called(call), program.operand(call)
         said = word(program, given)
         product = name == "cumprod" and re.search(r"^(self_)?betas?$", said)
         if product or (name == "cumsum" and re.search(r"^alphas?$", said)):
             yield look_at(call)
-    for node in nodes(program, ast.For):
-        if not isinstance(node.iter, ast.Call) or called(program, node.iter) not in {"range", "trange"}:
+    for node in program.every(ast.For):
+        if not isinstance(node.iter, ast.Call) or program.called(node.iter) not in {"range", "trange"}:
             continue
         function = program.function(node)
         samples = function is not None and re.search(r"sample|generat|denoise|p_sample_loop", function.name)
@@ -116,7 +116,7 @@ def _ends_early(program: Program) -> Iterator[Spot]:
         given = [argument(call, *names) for names in (("start", 0), ("end", 1), ("steps", 2))]
         given = [one or argument(call, name) for one, name in zip(given, ("start", "stop", "num"), strict=True)]
         named = re.search(r"betas?\b", text(statement).partition("=")[0], re.IGNORECASE)
-        if called(program, call) != "linspace" or not named or isinstance(program.parents.get(call), ast.BinOp):
+        if program.called(call) != "linspace" or not named or isinstance(program.parents.get(call), ast.BinOp):
             continue
         start, end, steps = (_known(program, one) for one in given)
         if start is None or end is None or steps is None or not 0 < start < end < 1 or not 4 < steps < 1000:
@@ -140,7 +140,7 @@ def _one_less(program: Program) -> Iterator[Spot]:
     if not mentions_any(program, re.compile(strided)):
         return
     for name, value, statement in named_values(program):
-        if not is_binary(value, ast.Sub) or number(value.right) != 1:
+        if not is_op(value, ast.Sub) or number(value.right) != 1:
             continue
         step = re.fullmatch(r"t|ts|step|timestep|timesteps|cur_t|time", word(program, value.left))
         if step and re.search(r"prev|next|^s$|_s$", name):
@@ -152,14 +152,14 @@ def _velocity(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a flow along (1 - t) * a + t * b whose target is a - b."""
     ends: dict[bool, str] = {}
     for side in (node.left, node.right):
-        parts = [bare(program, one) for one in factors(side)]
+        parts = [bare(program, one) for one in factors_of(side)]
         rest = [text(one) for one in parts if not isinstance(one, ast.BinOp) and not re.match(r"t\w*$|time", text(one))]
         if len(parts) == 2 and len(rest) == 1:
             ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
     if set(ends) == {True, False}:
-        place = program.function(node) or program.tree
-        for one in nodes_in(place, ast.BinOp):
-            if is_binary(one, ast.Sub) and (text(one.left), text(one.right)) == (ends[True], ends[False]):
+        place = program.around(node)
+        for one in within(place, ast.BinOp):
+            if is_op(one, ast.Sub) and (text(one.left), text(one.right)) == (ends[True], ends[False]):
                 yield look_at(one)
 
 
@@ -209,17 +209,17 @@ def _other_direction(program: Program, owner: Class) -> Iterator[Spot]:
 
 def _change_of_volume(program: Program, function: Function) -> tuple[int, int, str, ast.expr] | None:
     """Return whether a function multiplies by exp(s) (1) or divides (-1), the sign of its sum of s, s and the sum."""
-    results = [one.value for one in nodes_in(function, ast.Return)]
+    results = [one.value for one in within(function, ast.Return)]
     pair = results[0] if len(results) == 1 else None
     if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
         return None
     total = held(program, pair.elts[1])
     sign = -1 if is_negative(total) else 1
     total = total.operand if isinstance(total, ast.UnaryOp) else total
-    logarithm = operand(program, total) if isinstance(total, ast.Call) and called(program, total) == "sum" else None
+    logarithm = program.operand(total) if isinstance(total, ast.Call) and program.called(total) == "sum" else None
     if isinstance(logarithm, ast.UnaryOp):
         sign, logarithm = -sign, logarithm.operand
-    operations = nodes_in(function, ast.BinOp) if logarithm is not None else ()
+    operations = within(function, ast.BinOp) if logarithm is not None else ()
     ways = {it for node in operations if (it := _scaling(program, node, text(logarithm)))}
     return (ways.pop(), sign, text(logarithm), total) if len(ways) == 1 else None
 
@@ -229,7 +229,7 @@ def _scaling(program: Program, node: ast.BinOp, logarithm: str) -> int:
     sides = [node.right] if isinstance(node.op, ast.Div) else [node.left, node.right]
     for side in sides if isinstance(node.op, ast.Div | ast.Mult) else ():
         factor = held(program, side)
-        power = operand(program, factor) if isinstance(factor, ast.Call) and called(program, factor) == "exp" else None
+        power = program.operand(factor) if isinstance(factor, ast.Call) and program.called(factor) == "exp" else None
         negative = is_negative(power)
         inner = power.operand if isinstance(power, ast.UnaryOp) else power
         if inner is not None and text(inner) == logarithm:
@@ -247,6 +247,6 @@ def _is_subtracted(program: Program, node: ast.expr) -> bool:
         statement = program.statement(call)
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         name = text(target.elts[1]) if isinstance(target, ast.Tuple) and len(target.elts) == 2 else ""
-        if not name or re.search(rf"-=? {re.escape(name)}\b|-{re.escape(name)}\b", around(program, call)):
+        if not name or re.search(rf"-=? {re.escape(name)}\b|-{re.escape(name)}\b", text_around(program, call)):
             return True
     return not calls

@@ -8,21 +8,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import is_binary, named_values, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.players.algebra import bare, factors, held, signed, word
-from glassgrad.doctor.reading.suspects.spelling import (
-    around,
-    called,
-    mentions_any,
-    names_in,
-    operand,
-    source,
-    text,
-    words_in,
-)
+from glassgrad.doctor.reading.suspects.lookup import mentions_any, named_values, source, text, text_around, words_in
+from glassgrad.doctor.reading.suspects.players.algebra import bare, held, signed, word
 from glassgrad.doctor.reading.values import Loss, layer, losses, returns
 
 _POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
@@ -39,14 +30,14 @@ _TEMPERATURE = re.compile(r"temp|(^|_)(tau|t)$", re.IGNORECASE)
 @suspects("positive and negative exchanged")
 def _exchanged(program: Program) -> Iterator[Spot]:
     for call in program.calls:
-        name = called(program, call)
+        name = program.called(call)
         names = [word(program, one) for one in call.args]
         if "riplet" not in name + text(call.func) or not len(names) >= 3:
             continue
         if _NEGATIVE.search(names[1]) and _POSITIVE.search(names[2]):
             yield look_at(call)
-    for node in nodes(program, ast.BinOp):
-        if not is_binary(node, ast.Sub):
+    for node in program.every(ast.BinOp):
+        if not is_op(node, ast.Sub):
             continue
         left, right = word(program, node.left), word(program, node.right)
         statement = text(program.statement(node))
@@ -65,10 +56,10 @@ def _lengths(program: Program) -> Iterator[Spot]:
     """Find a product of embeddings over a temperature in a script that never normalises them."""
     if mentions_any(program, re.compile(r"normali[sz]e|cosine|^norm$|l2_?norm", re.IGNORECASE)):
         return
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Div) and _TEMPERATURE.search(word(program, node.right)):
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Div) and _TEMPERATURE.search(word(program, node.right)):
             product = held(program, node.left)
-            crossed = (is_binary(product, ast.MatMult)) or called(program, product) in {"matmul", "mm"}
+            crossed = (is_op(product, ast.MatMult)) or program.called(product) in {"matmul", "mm"}
             if not crossed or not re.search(r"\.T\b|\.t\(\)|transpose|\.mT", text(product)):
                 continue
             if "softmax(" not in text(program.statement(node)):
@@ -78,15 +69,15 @@ def _lengths(program: Program) -> Iterator[Spot]:
 @suspects_each("each one compared with itself", ast.expr)
 def _itself(program: Program, node: ast.expr) -> object:
     sides: list[ast.expr] = []
-    if is_binary(node, ast.MatMult):
+    if is_op(node, ast.MatMult):
         sides = [node.left, node.right]
-    elif isinstance(node, ast.Call) and called(program, node) in {"matmul", "mm"} and len(node.args) == 2:
+    elif isinstance(node, ast.Call) and program.called(node) in {"matmul", "mm"} and len(node.args) == 2:
         sides = node.args
     if len(sides) != 2:
         return False
     if re.sub(r"\.T$|\.t\(\)$|\.mT$|\.transpose\(.*\)$", "", text(sides[1])) != text(sides[0]):
         return False
-    inside = around(program, node)
+    inside = text_around(program, node)
     masked = re.search(r"eye\(|diag|mask|triu|tril|scatter|inf", inside)
     contrast = re.search(r"temp|tau|/ T\b", inside) and re.search(r"cross_entropy|logsumexp|exp\(|softmax", inside)
     return contrast and not masked and "attn" not in inside and text(sides[0]) != text(sides[1])
@@ -119,7 +110,7 @@ def _layout(program: Program) -> Iterator[Spot]:
 
 def _joins_views(program: Program, call: ast.Call) -> str:
     """Return how a call joins two views of a batch: "halves" or "turns"; empty for other calls."""
-    kind, given = called(program, call), call.args[0] if call.args else None
+    kind, given = program.called(call), call.args[0] if call.args else None
     if kind not in {"cat", "concat", "concatenate", "vstack", "stack"} or not isinstance(given, ast.List | ast.Tuple):
         return ""
     views = [re.sub(r"[12]|_?(?<![a-z])[ab](?![a-z])|_[ij]\b|\b[ij]\b", "", text(one)) for one in given.elts]
@@ -142,8 +133,8 @@ def _twice(program: Program) -> Iterator[Spot]:
     for name, value, statement in named_values(program):
         if not isinstance(value, ast.Call) or not value.args or isinstance(statement, ast.Return):
             continue
-        model = _MODEL.search(called(program, value))
-        fitted = value in kinds or re.search(r"criterion|loss_fn|cross_entropy", called(program, value))
+        model = _MODEL.search(program.called(value))
+        fitted = value in kinds or re.search(r"criterion|loss_fn|cross_entropy", program.called(value))
         if not model and not fitted:
             continue
         outer = program.parents.get(statement) or program.tree
@@ -167,7 +158,7 @@ def _changes(program: Program, value: ast.expr, first: ast.stmt, second: ast.stm
 @suspects_rows("prediction compared with its own view", named_values)
 def _own_view(program: Program, _: str, value: ast.expr, statement: ast.stmt) -> object:
     pairs = []
-    for call in nodes_in(value, ast.Call):
+    for call in within(value, ast.Call):
         if len(call.args) >= 2:
             views = r"^(pred|proj|target|online|proj|p|z|q|h)_?(\w*?_)?([12])$"
             names = [re.sub(views, r"\3", word(program, one)) for one in call.args[:2]]
@@ -180,12 +171,12 @@ def _own_view(program: Program, _: str, value: ast.expr, statement: ast.stmt) ->
 @suspects("users and items exchanged")
 def _items(program: Program) -> Iterator[Spot]:
     for name, value, statement in named_values(program):
-        if called(program, value) == "Embedding" and isinstance(value, ast.Call) and value.args:
+        if program.called(value) == "Embedding" and isinstance(value, ast.Call) and value.args:
             sizes = " ".join(words_in(value.args[0]))
             if _are_crossed(name, sizes):
                 yield look_at(statement)
     for call in program.calls:
-        name, given = called(program, call), word(program, call.args[0]) if len(call.args) == 1 else ""
+        name, given = program.called(call), word(program, call.args[0]) if len(call.args) == 1 else ""
         if re.search(r"emb|bias", name) and _are_crossed(name, given):
             yield look_at(call)
 
@@ -199,8 +190,8 @@ def _are_crossed(name: str, other: str) -> bool:
 @suspects_each("negatives taken for likely", ast.Call)
 def _likely(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `logsigmoid(neg_score)`: negative sampling needs logsigmoid(-neg_score)."""
-    given = operand(program, call)
-    if called(program, call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
+    given = program.operand(call)
+    if program.called(call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
         origin = text(held(program, bare(program, given)))
         minus = re.search(r"neg\(\)|^-|\(-|1 - ", text(given) + origin)
         if re.search(r"(^|_)neg", word(program, given)) and not minus:
@@ -228,7 +219,7 @@ def _teacher(program: Program, one: Loss) -> Iterator[Spot]:
 
 @suspects_each("temperature not made good", losses)
 def _made_good(program: Program, one: Loss) -> object:
-    inside = around(program, one.call)
+    inside = text_around(program, one.call)
     cooled = re.search(r"/ *(self\.)?\w*(temp\w*|T\b|tau)", inside)
     squared = re.search(r"(temp\w*|\bT|tau|args\.T)\)? ?(\*\* ?2|\* ?(self\.|args\.)?(temp|T\b|tau))|pow\(", inside)
     return one.kind == "kl_div" and cooled and not squared and "teacher" in inside and look_at(one.call)
@@ -237,8 +228,8 @@ def _made_good(program: Program, one: Loss) -> object:
 @suspects_each("teacher in training mode", ast.Call)
 def _teaching(program: Program, call: ast.Call) -> object:
     """Find a teacher that the training calls and that nothing puts into evaluation mode."""
-    whole = around(program, program.tree)
-    name = called(program, call)
+    whole = text_around(program, program.tree)
+    name = program.called(call)
     if not re.match(r"^teacher(_?(net|model))?$|^(model_)?(t|teacher)_(net|model)$", name) or not call.args:
         return False
     calm = re.search(rf"{name}\.eval\(|{name} = [^\n]*\.eval\(|teacher\w*\.eval\(|teacher\w*\.train\(False", whole)
@@ -250,7 +241,7 @@ def _teaching(program: Program, call: ast.Call) -> object:
 @suspects_each("temperature for some of the scores", ast.Call)
 def _some(program: Program, call: ast.Call) -> object:
     """Find `cat([pos, neg / T])`: only some of the scores in one softmax are divided."""
-    given = call.args[0] if called(program, call) in {"cat", "concat", "hstack"} and call.args else None
+    given = call.args[0] if program.called(call) in {"cat", "concat", "hstack"} and call.args else None
     parts = given.elts if isinstance(given, ast.List | ast.Tuple) else []
     if len(parts) != 2:
         return False
@@ -264,9 +255,9 @@ def _weights(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Itera
     """Find `alpha * a + alpha * b` and `(1 - alpha) * a + (1 - alpha) * b`."""
     terms = signed(program, value)
     if "loss" in name and len(terms) == 2:
-        shares = [[one for one in map(text, factors(part)) if "loss" not in one] for _, part in terms]
+        shares = [[one for one in map(text, factors_of(part)) if "loss" not in one] for _, part in terms]
         found = [{one for one in side if re.search(r"alpha|lam|beta|weight|ratio|mix", one)} for side in shares]
-        if found[0] and found[0] == found[1] and all(len(factors(part)) == 2 for _, part in terms):
+        if found[0] and found[0] == found[1] and all(len(factors_of(part)) == 2 for _, part in terms):
             yield look_at(value)
 
 
@@ -276,8 +267,8 @@ def _weights(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Itera
 @suspects_each("step uphill", operations(ast.Add | ast.Sub))
 def _uphill(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find inner steps `w + lr * g`, and attacks `x - eps * grad.sign()`."""
-    parts = factors(node.right)
-    signs = [one for one in parts if called(program, one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))]
+    parts = factors_of(node.right)
+    signs = [one for one in parts if program.called(one) == "sign" and re.search(r"grad|(^|\W)g\b", text(one))]
     meant = re.search(r"targeted|y_target|target_label|Lion|class \w*\(.*Optimizer", source(program))
     sized = len(parts) > 1 and re.search(r"eps|alpha|step", text(node.right))
     if signs and isinstance(node.op, ast.Sub) and sized and not meant:
@@ -285,7 +276,7 @@ def _uphill(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     rate = any(re.search(r"(^|_)(lr|alpha|step_size|rate)(_|$)|inner", word(program, one)) for one in parts)
     slope = any(text(one).endswith(".grad") for one in parts)
     slope = slope or any(re.search(r"^(g|grad|grads)$|\.grad$", word(program, one)) for one in parts)
-    inner = re.search(r"fast|inner|adapt|maml|meta|zip\(", around(program, node))
+    inner = re.search(r"fast|inner|adapt|maml|meta|zip\(", text_around(program, node))
     added = isinstance(node.op, ast.Add) and len(parts) == 2 and "advers" not in source(program)
     if added and inner and rate and slope and not signs:
         yield look_at(node, what="goes along the gradient and so raises the loss")
@@ -316,7 +307,7 @@ def _reversal(program: Program) -> Iterator[Spot]:
     turned: list[Class] = [program.classes[name] for name in names]
     for one in turned:
         backward: Function | None = one.methods.get("backward")
-        for node in nodes_in(backward, ast.Return) if backward is not None else ():
+        for node in within(backward, ast.Return) if backward is not None else ():
             if node.value is not None and not re.search(r"-|neg", text(backward).replace("->", "")):
                 yield look_at(node, what="passes the gradient on with its sign")
     if turned:
@@ -332,7 +323,7 @@ def _average(program: Program, name: str, value: ast.expr, statement: ast.stmt) 
     """Find `avg = states[0]` that a loop adds to: the first client's weights change as well."""
     first = isinstance(value, ast.Subscript) and text(value.slice) == "0"
     if first and re.search(r"avg|average|global|mean|agg", name):
-        inside = around(program, statement)
+        inside = text_around(program, statement)
         if re.search(rf"\b{re.escape(name)}\[\w+\] (\+=|= {re.escape(name)})", inside):
             yield look_at(statement)
 
@@ -343,7 +334,7 @@ def _average(program: Program, name: str, value: ast.expr, statement: ast.stmt) 
 @suspects("parts taken in another order")
 def _order(program: Program) -> Iterator[Spot]:
     """Find `a, c, b = f()` where f returns a, b, c, and calls that give named values to other parameters."""
-    puts = [call for call in program.calls if called(program, call) in {"append", "push"} and len(call.args) == 1]
+    puts = [call for call in program.calls if program.called(call) in {"append", "push"} and len(call.args) == 1]
     stored = [one.args[0].elts for one in puts if isinstance(one.args[0], ast.Tuple)]
     for node in program.nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.For) else None
@@ -369,14 +360,14 @@ def _given(program: Program, value: ast.expr | None) -> list[list[ast.expr]]:
     """Return the tuples that a called function or model of the script returns."""
     if not isinstance(value, ast.Call):
         return []
-    name = called(program, value)
+    name = program.called(value)
     function = program.functions.get(name) if name not in {"sample", "step"} else None
     made = function if isinstance(value.func, ast.Name) else None
     if made is None and isinstance(value.func, ast.Name):
         maker = program.value_of(value.func)
-        owner = program.classes.get(called(program, maker)) if isinstance(maker, ast.Call) else None
+        owner = program.classes.get(program.called(maker)) if isinstance(maker, ast.Call) else None
         made = owner.methods.get("forward") if owner is not None else None
-    returned = [one.value for one in nodes_in(made, ast.Return)] if made is not None else []
+    returned = [one.value for one in within(made, ast.Return)] if made is not None else []
     return [one.elts for one in returned if isinstance(one, ast.Tuple)]
 
 
@@ -429,7 +420,7 @@ def _is_near(program: Program, call: ast.Call) -> bool:
     function, found = _entered(program, call), layer(program, call.func)
     if function is not None:
         return bool(_NEAR.search(text(function))) and not _APART.search(text(function))
-    name = found.name if found is not None else called(program, call)
+    name = found.name if found is not None else program.called(call)
     return bool(_NEAR.search(name)) and not _APART.search(name)
 
 

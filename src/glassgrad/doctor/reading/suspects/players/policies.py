@@ -9,21 +9,21 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import is_optimizer
+from glassgrad.doctor.reading.nodes import factors_of, is_op, within
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, named_values, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, factors, held, signed, word
-from glassgrad.doctor.reading.suspects.spelling import (
-    around,
-    called,
-    ident,
+from glassgrad.doctor.reading.suspects.lookup import (
+    calls_of,
     mentions_any,
-    operand,
+    named_values,
     source,
+    stem_of,
     text,
+    text_around,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, held, signed, word
 from glassgrad.doctor.reading.values import end, losses
 
 _OLD = re.compile(r"(^|_)(old|prev|behaviou?r|mu)(_|$)|^old", re.IGNORECASE)
@@ -38,7 +38,7 @@ _DECAY = re.compile(r"la?m|tau|decay|trace", re.IGNORECASE)
 @suspects_each("numbers of another kind given to a distribution", ast.Call)
 def _distribution(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `Categorical(logits)`, `Categorical(logits=probs)` and `Normal(mu, log_std)`."""
-    name = called(program, call)
+    name = program.called(call)
     if name in {"Categorical", "Bernoulli", "OneHotCategorical"}:
         probs, logits = argument(call, "probs", 0), argument(call, "logits")
         for given, pattern, ops in (
@@ -65,20 +65,20 @@ def _fresh(program: Program, call: ast.Call) -> object:
     given = call.args[0] if call.args else None
     value = held(program, given) if given is not None else None
     loops = program.loops(call)
-    place = text(loops[0]) if loops else around(program, call)
+    place = text(loops[0]) if loops else text_around(program, call)
     updates = re.search(r"ratio|surr|old_", place) and "backward" in place and ".step(" in place
     acts = re.search(r"env\w*\.step\(", place)
-    return value is not None and called(program, value) in {"sample", "rsample"} and updates and not acts
+    return value is not None and program.called(value) in {"sample", "rsample"} and updates and not acts
 
 
 @suspects_rows("ratio of two policies", named_values)
 def _ratio(program: Program, name: str, value: ast.expr, _: ast.stmt) -> object:
     if not _RATIO.search(name) or re.search(r"log|clip|loss", name):
         return False
-    inner = operand(program, value) if isinstance(value, ast.Call) and called(program, value) == "exp" else None
+    inner = program.operand(value) if isinstance(value, ast.Call) and program.called(value) == "exp" else None
     difference = bare(program, inner) if inner is not None else value
     difference = held(program, difference)
-    if not is_binary(difference, ast.Sub | ast.Div):
+    if not is_op(difference, ast.Sub | ast.Div):
         return False
     left, right = word(program, difference.left), word(program, difference.right)
     logs = _LIKELY.search(left) and _LIKELY.search(right)
@@ -90,7 +90,7 @@ def _ratio(program: Program, name: str, value: ast.expr, _: ast.stmt) -> object:
 @suspects_each("clipping of the ratio", ast.Call)
 def _clipped(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `clamp(ratio, -eps, eps)`, and the larger of the clipped and the plain surrogate."""
-    name, given = called(program, call), operand(program, call)
+    name, given = program.called(call), program.operand(call)
     if name in {"clamp", "clip"} and given is not None and re.search(r"^ratios?$|^rt$", word(program, given)):
         place = 0 if given is not (call.args[0] if call.args else None) else 1
         low = argument(call, "min", place) or argument(call, "low", place)
@@ -112,11 +112,11 @@ def _old(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> o
     old = _OLD.search(name) and _LIKELY.search(name)
     if not loops or not old or isinstance(bare(program, value), ast.Subscript):
         return False
-    names = [called(program, one) for one in nodes_in(value, ast.Call)]
+    names = [program.called(one) for one in within(value, ast.Call)]
     computed = any(re.search(r"log_prob|evaluate|get_action|get_log|^detach$|clone", one) for one in names)
     subscript = any(isinstance(one, ast.Subscript) for one in ast.walk(value))
     updates = ".backward()" in text(loops[0]) and not re.search(r"env\w*\.step\(", text(loops[0]))
-    return computed and not subscript and updates and "ratio" in around(program, statement) and look_at(statement)
+    return computed and not subscript and updates and "ratio" in text_around(program, statement) and look_at(statement)
 
 
 @suspects_rows("advantage turned round", named_values)
@@ -134,15 +134,15 @@ def _advantage(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Ite
 def _past(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> Iterator[Spot]:
     """Find `total = r[t] + gamma * total` in a loop over rising indices, and recursions of GAE that lack a factor."""
     loops = program.loops(statement)
-    products = [one for one in ast.walk(value) if is_binary(one, ast.Mult)]
-    back = [one for one in products if name in [word(program, part) for part in factors(one)]]
+    products = [one for one in ast.walk(value) if is_op(one, ast.Mult)]
+    back = [one for one in products if name in [word(program, part) for part in factors_of(one)]]
     back = [one for one in back if any(GAMMA.search(part) or _DECAY.search(part) for part in words_in(one))]
     if not back or not loops or not isinstance(loops[0], ast.For) or not isinstance(value, ast.BinOp):
         return
     counted = text(loops[0].iter)
     rising = re.match(r"(range|enumerate|zip|tqdm)\(", counted) and not re.search(r"revers|-1|flip|reversed", counted)
-    turned = re.search(r"reversed|\[::-1\]|flip|T - 1 - |n - 1 - |-t\b|- t - ", around(program, statement))
-    wide = max(back, key=lambda one: len(factors(one)))
+    turned = re.search(r"reversed|\[::-1\]|flip|T - 1 - |n - 1 - |-t\b|- t - ", text_around(program, statement))
+    wide = max(back, key=lambda one: len(factors_of(one)))
     said = " ".join(words_in(wide))
     smooth = re.search(r"gae|adv", name)
     lacks = smooth and (not GAMMA.search(said) or not _DECAY.search(said))
@@ -158,9 +158,9 @@ def _entropy(program: Program, name: str, value: ast.expr, _: ast.stmt) -> objec
     """Find a value and `alpha * log_prob` with one sign: a target is q - alpha * log_prob, a loss its negative."""
     scale = re.compile(r"alpha|ent_?coe?f?|temp|entropy", re.IGNORECASE)
     terms = signed(program, value)
-    likely = [one for one, part in terms for it in [factors(part)] if len(it) > 1 and _is_likely(program, it, scale)]
+    likely = [one for one, part in terms for it in [factors_of(part)] if len(it) > 1 and _is_likely(program, it, scale)]
     least = {"min", "minimum"}
-    valued = [one for one, part in terms if _Q.search(word(program, part)) or called(program, part) in least]
+    valued = [one for one, part in terms if _Q.search(word(program, part)) or program.called(part) in least]
     lowered = bool(re.search(r"loss|objective", name))
     if len(likely) != 1 or len(valued) != 1 or len(terms) > 3:
         return False
@@ -179,8 +179,8 @@ def _entropy_target(program: Program, name: str, value: ast.expr, _: ast.stmt) -
         if sizes and not re.search(r"(^|[(\s*])-", text(value)):
             yield look_at(value)
     elif re.search(r"alpha_?loss|loss_?alpha|ent_?coef_?loss", name):
-        for one in nodes_in(value, ast.BinOp):
-            if is_binary(one, ast.Sub):
+        for one in within(value, ast.BinOp):
+            if is_op(one, ast.Sub):
                 sides = word(program, one.left), word(program, one.right)
                 if _LIKELY.search(sides[0]) and re.search(r"target_?ent", sides[1]):
                     yield look_at(value)
@@ -190,15 +190,15 @@ def _entropy_target(program: Program, name: str, value: ast.expr, _: ast.stmt) -
 def _squashed(program: Program) -> Iterator[Spot]:
     """Find tanh of a sample whose log_prob has no term of the derivative of tanh, or one with the wrong sign."""
     for call in program.calls:
-        given = operand(program, call)
-        if called(program, call) != "tanh" or given is None:
+        given = program.operand(call)
+        if program.called(call) != "tanh" or given is None:
             continue
-        drawn = called(program, held(program, bare(program, given))) in {"rsample", "sample"}
-        inside = around(program, call)
+        drawn = program.called(held(program, bare(program, given))) in {"rsample", "sample"}
+        inside = text_around(program, call)
         corrected = re.search(r"1(\.0*)? -|softplus|TanhTransform|log\(2|log1p|jacob|correct|squash", inside)
         if drawn and ".log_prob(" in inside and not corrected:
             yield look_at(call, what="the density of a squashed action is divided by 1 - tanh(x)**2")
-    for node in nodes(program, ast.AugAssign):
+    for node in program.every(ast.AugAssign):
         added = isinstance(node.op, ast.Add) and _LIKELY.search(text(node.target))
         if added and re.search(r"log\(.*1(\.0*)? - .*(\*\* 2|pow|square)", text(node.value)):
             yield look_at(node, what="the logarithm of 1 - tanh(x)**2 is subtracted from that of the density")
@@ -206,7 +206,7 @@ def _squashed(program: Program) -> Iterator[Spot]:
 
 @suspects_each("larger of two critics", ast.Call)
 def _larger(program: Program, call: ast.Call) -> object:
-    if called(program, call) not in {"max", "maximum"} or len(call.args) != 2:
+    if program.called(call) not in {"max", "maximum"} or len(call.args) != 2:
         return False
     names = [word(program, one) for one in call.args]
     pair = all(re.search(r"(^|_)(q|critic|v|value)s?_?[12ab](_\w*)?$", one, re.IGNORECASE) for one in names)
@@ -235,9 +235,9 @@ def _rewarded(program: Program) -> Iterator[Spot]:
     """Find `-log_prob * reward` in a script that has a discount."""
     if not mentions_any(program, GAMMA):
         return
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Mult):
-            names = [word(program, one) for one in factors(node)]
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Mult):
+            names = [word(program, one) for one in factors_of(node)]
             likely = any(_LIKELY.search(one) for one in names)
             gains = any(re.search(r"^(b_|batch_)?(r|rews?|rewards?)(_batch|_t|_b)?$", one) for one in names)
             if likely and gains and len(names) == 2 and not _replaced(program, node):
@@ -246,19 +246,19 @@ def _rewarded(program: Program) -> Iterator[Spot]:
 
 def _replaced(program: Program, node: ast.BinOp) -> bool:
     """Tell whether the rewards are sums already, by what is assigned to them or looped over."""
-    for one in factors(node):
+    for one in factors_of(node):
         inner = bare(program, one)
         for bound in program.bindings(program.scope(inner), inner.id) if isinstance(inner, ast.Name) else ():
             if re.search(r"return|discount|gamma|cum|\bR\b|zip", text(bound.statement)):
                 return True
-    return bool(re.search(r"discount\w*\(|for \w*,? ?\w* in zip\([^)]*(return|discount|R)", around(program, node)))
+    return bool(re.search(r"discount\w*\(|for \w*,? ?\w* in zip\([^)]*(return|discount|R)", text_around(program, node)))
 
 
 @suspects_each("records of earlier episodes", calls_of(".append"))
 def _records(program: Program, call: ast.Call) -> object:
     """Find lists of log-probabilities or rewards that grow in a loop with a backward pass and are never emptied."""
-    whole = around(program, program.tree)
-    receiver = operand(program, call)
+    whole = text_around(program, program.tree)
+    receiver = program.operand(call)
     name = text(receiver)
     kept = r"^(\w+\.)*(saved_|episode_)?(log_probs?|logprobs?|saved_actions?|rewards|entropies|values)$"
     if not re.search(kept, name):
@@ -286,9 +286,9 @@ def _targets(program: Program, node: ast.Assign | ast.AnnAssign) -> list[str]:
 @suspects_each("averaged before it is weighted", operations(ast.Mult))
 def _averaged(program: Program, node: ast.BinOp) -> object:
     """Find `log_probs.mean() * returns`."""
-    parts = factors(node)
+    parts = factors_of(node)
     parts = [one.operand if isinstance(one, ast.UnaryOp) else one for one in parts]
-    means = [one for one in parts if called(program, one) == "mean" and _LIKELY.search(word(program, one))]
+    means = [one for one in parts if program.called(one) == "mean" and _LIKELY.search(word(program, one))]
     gains = [one for one in parts if re.search(r"adv|return|reward|gain|delta|^[GR]$", word(program, one))]
     return means and gains
 
@@ -297,8 +297,8 @@ def _averaged(program: Program, node: ast.BinOp) -> object:
 def _numbers(program: Program, call: ast.Call) -> object:
     """Find `values.append(value.item())` where a loss needs the gradient of the values."""
     given = call.args[0] if call.args else None
-    cut = isinstance(given, ast.Call) and called(program, given) in {"item", "detach", "float", "numpy"}
-    receiver = word(program, operand(program, call))
+    cut = program.called(given) in {"item", "detach", "float", "numpy"}
+    receiver = word(program, program.operand(call))
     mine = re.search(r"^(saved_)?(log_probs?|logprobs?|(state_)?values?|entrop\w+|critic_values)$", receiver)
     own_pass = len(re.findall(r"\.log_prob\(", source(program))) == 1 and "ratio" not in source(program)
     return cut and mine and own_pass and "backward" in source(program) and "evaluate" not in source(program)
@@ -311,8 +311,8 @@ def _uncleared(program: Program) -> Iterator[Spot]:
         return  # what it sets needs no clearing
     made = [(call, call.func.value) for call in program.calls_of(".step") if isinstance(call.func, ast.Attribute)]
     steps = {text(one): call for call, one in made if is_optimizer(program, one)}
-    clears = {text(operand(program, call)) for call in program.calls_of(".zero_grad")}
-    known = all(is_optimizer(program, operand(program, call) or call) for call in program.calls_of(".zero_grad"))
+    clears = {text(program.operand(call)) for call in program.calls_of(".zero_grad")}
+    known = all(is_optimizer(program, program.operand(call) or call) for call in program.calls_of(".zero_grad"))
     missing = [call for name, call in steps.items() if name not in clears]
     if len(steps) > 1 and clears and known and len(missing) == 1 and clears <= set(steps):
         yield look_at(missing[0])
@@ -327,7 +327,7 @@ def _explored(program: Program, node: ast.Assign | ast.AugAssign) -> object:
     """Find `epsilon *= 0.98` in the loop over the steps of an episode."""
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
     loops = program.loops(node)
-    explores = re.search("eps|explor", ident(target))
+    explores = re.search("eps|explor", stem_of(target))
     if len(loops) < 2 or not explores:
         return False
     factor = _factor_of(program, node, text(target))
@@ -344,7 +344,7 @@ def _factor_of(program: Program, node: ast.Assign | ast.AugAssign, name: str) ->
     """Return the number by which a statement multiplies a variable."""
     if isinstance(node, ast.AugAssign):
         return setting(program, node.value) if isinstance(node.op, ast.Mult) else None
-    for one in nodes_in(node.value, ast.BinOp):
-        if is_binary(one, ast.Mult) and name in {text(one.left), text(one.right)}:
+    for one in within(node.value, ast.BinOp):
+        if is_op(one, ast.Mult) and name in {text(one.left), text(one.right)}:
             return setting(program, one.right if text(one.left) == name else one.left)
     return None

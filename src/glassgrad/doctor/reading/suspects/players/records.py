@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glassgrad.doctor.reading.flow import Value, flow
+from glassgrad.doctor.reading.nodes import within
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, Scope
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects
-from glassgrad.doctor.reading.suspects.nodes import nodes, nodes_in
-from glassgrad.doctor.reading.suspects.spelling import ident, text
+from glassgrad.doctor.reading.suspects.lookup import stem_of, text
 
 _SIDES = {":-1": "early", "1:": "late"}
 
@@ -44,7 +44,7 @@ def _paired(program: Program) -> Iterator[Spot]:
 
 def _slices(program: Program) -> Iterator[tuple[ast.Subscript, str, tuple[Scope, str]]]:
     """Yield the slices without the first or the last step: the slice, its side, and the record that it is of."""
-    for node in nodes(program, ast.Subscript):
+    for node in program.every(ast.Subscript):
         if isinstance(node.ctx, ast.Load):
             along = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
             side = _SIDES.get(text(along), "")
@@ -76,7 +76,7 @@ def _record(program: Program, node: ast.expr) -> tuple[Scope, str] | None:
 def _holder(program: Program, made: ast.Call) -> str:
     """Return the variable that a call makes an array for, if a loop fills it."""
     scope, statement = program.scope(made), program.statement(made)
-    names = [one for one in nodes_in(statement, ast.Name) if isinstance(one.ctx, ast.Store)]
+    names = [one for one in within(statement, ast.Name) if isinstance(one.ctx, ast.Store)]
     mine = [one for one in names if any(it.value is made for it in program.bindings(scope, one.id))]
     return next((one.id for one in mine if _is_filled(program, one)), "")
 
@@ -86,7 +86,7 @@ def _is_filled(program: Program, name: ast.Name) -> bool:
     scope = program.scope(name)
     appended = [one for one in program.calls_of(".append") if isinstance(one.func, ast.Attribute)]
     return any(program.scope(one) is scope and text(one.func).startswith(f"{name.id}.") for one in appended) or any(
-        isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and ident(one) == name.id
+        isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store) and stem_of(one) == name.id
         for one in ast.walk(scope)
         if program.scope(one) is scope
     )
@@ -95,14 +95,14 @@ def _is_filled(program: Program, name: ast.Name) -> bool:
 def _records(program: Program, loop: Loop) -> Iterator[tuple[str, str, int]]:
     """Yield the records of actions and states of a loop, with the steps by which an action stands behind its state."""
     puts = list(_puts(program, loop))
-    for call in (one for one in nodes_in(loop, ast.Call) if len(one.args) in {1, 2}):
+    for call in (one for one in within(loop, ast.Call) if len(one.args) in {1, 2}):
         moved = program.statement(call)
-        targets = [it for it in nodes_in(moved, ast.Name) if isinstance(it.ctx, ast.Store)]
+        targets = [it for it in within(moved, ast.Name) if isinstance(it.ctx, ast.Store)]
         made = {one.id for one in targets} if isinstance(moved, ast.Assign) else set()
         actions = [one for one in puts if isinstance(one.value, ast.Name) and text(one.value) == text(call.args[-1])]
         for action in actions:
             for state in puts:
-                name = ident(state.value) if not isinstance(state.value, ast.Call) else ""
+                name = stem_of(state.value) if not isinstance(state.value, ast.Call) else ""
                 fresh = state.value is call or (name in made and state.line > moved.lineno)
                 before = name in made and state.line < moved.lineno
                 lead = action.place - state.place + (1 if fresh else 0)

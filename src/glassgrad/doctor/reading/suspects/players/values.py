@@ -7,21 +7,20 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
+from glassgrad.doctor.reading.nodes import callee_of, factors_of, is_op, within
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, named_values, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, factors, held, word
-from glassgrad.doctor.reading.suspects.spelling import (
-    around,
-    called,
-    callee,
+from glassgrad.doctor.reading.suspects.lookup import (
+    calls_of,
     mentions_any,
-    operand,
+    named_values,
     source,
     text,
+    text_around,
     words_in,
 )
+from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, held, word
 from glassgrad.doctor.reading.values import layer
 
 _ENDS = re.compile(
@@ -44,12 +43,12 @@ _EPSILON = re.compile(r"eps", re.IGNORECASE)
 
 def _discounted(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
     """Yield the products with a discount, each with its other factors."""
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Mult):
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Mult):
             outer = program.parents.get(node)
-            if is_binary(outer, ast.Mult):
+            if is_op(outer, ast.Mult):
                 continue
-            parts = factors(node)
+            parts = factors_of(node)
             others = [one for one in parts if not GAMMA.search(word(program, one))]
             if len(others) < len(parts) and others:
                 yield node, others
@@ -59,7 +58,7 @@ def _targets(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
     """Yield `r + gamma * next`, with the factors beside the discount."""
     for product, others in _discounted(program):
         outer = program.parents.get(product)
-        if is_binary(outer, ast.Add):
+        if is_op(outer, ast.Add):
             other = outer.left if outer.right is product else outer.right
             if any(REWARD.search(one) for one in words_in(other)):
                 yield outer, others
@@ -81,15 +80,15 @@ def _bootstraps(program: Program) -> Iterator[Spot]:
         masked = [rf"\b{re.escape(one)}\[[^\]\n]*(mask|done|final|term|end)" for one in sorted(names)]
         if recursive or any(map(_ENDS.search, mine)) or any(map(_ENDS.search, (text(one) for one in guarded))):
             continue
-        inside = around(program, node) if program.function(node) is not None else ""
+        inside = text_around(program, node) if program.function(node) is not None else ""
         returned = re.search(r"if [^\n]*(None|done|end|final)[^\n]*:\s+(return|continue)", inside)
-        if not returned and not any(re.search(one, around(program, node)) for one in masked):
+        if not returned and not any(re.search(one, text_around(program, node)) for one in masked):
             yield look_at(node)
 
 
 def _sources(program: Program, node: ast.expr, depth: int = 0) -> Iterator[str]:
     """Yield the names in what a name stands for, a few steps back."""
-    for one in nodes_in(node, ast.Name):
+    for one in within(node, ast.Name):
         if depth < 3:
             value = program.value_of(one)
             for bound in program.bindings(program.scope(one), one.id):
@@ -102,7 +101,7 @@ def _sources(program: Program, node: ast.expr, depth: int = 0) -> Iterator[str]:
 @suspects_rows("future counted where the episode ends", _discounted)
 def _inverted(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iterator[Spot]:
     for one in others:
-        turned = is_binary(one, ast.Sub) and number(one.left) == 1
+        turned = is_op(one, ast.Sub) and number(one.left) == 1
         name = word(program, one.right if turned and isinstance(one, ast.BinOp) else one)
         is_not = isinstance(one, ast.UnaryOp)
         origin = text(held(program, bare(program, one)))
@@ -119,11 +118,11 @@ def _inverted(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iter
 def _index(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iterator[Spot]:
     for one in others:
         inner = held(program, one)
-        while isinstance(inner, ast.Call) and called(program, inner) in {"detach", "float", "unsqueeze", "view"}:
-            inner = held(program, operand(program, inner) or inner.func)
-        best = isinstance(inner, ast.Subscript) and called(program, inner.value) == "max"
+        while isinstance(inner, ast.Call) and program.called(inner) in {"detach", "float", "unsqueeze", "view"}:
+            inner = held(program, program.operand(inner) or inner.func)
+        best = isinstance(inner, ast.Subscript) and program.called(inner.value) == "max"
         best = best and isinstance(inner, ast.Subscript) and constant(inner.slice) == 1
-        if best or called(program, inner) == "argmax" or text(inner).endswith(".indices"):
+        if best or program.called(inner) == "argmax" or text(inner).endswith(".indices"):
             yield spot(inner if inner is not one else node, text=shown(inner))
 
 
@@ -133,8 +132,8 @@ def _over_batch(program: Program) -> Iterator[Spot]:
     if not mentions_any(program, GAMMA) or not mentions_any(program, _DONE):
         return
     for call in program.calls:
-        name, given = called(program, call), operand(program, call)
-        if name not in {"max", "amax", "argmax", "gather"} or given is None or "batch" not in around(program, call):
+        name, given = program.called(call), program.operand(call)
+        if given is None or name not in {"max", "amax", "argmax", "gather"}:
             continue
         place = 0 if given is not (call.args[0] if call.args else None) else 1
         dim = argument(call, "dim", place) or argument(call, "axis")
@@ -142,7 +141,7 @@ def _over_batch(program: Program) -> Iterator[Spot]:
         wrong = number(dim) == 0 or (dim is None and len(call.args) <= place and name in {"max", "amax"})
         if not valued or not wrong or isinstance(given, ast.List | ast.Tuple):
             continue
-        if not program.names.full(call.func).startswith("numpy"):
+        if "batch" in text_around(program, call) and not program.names.full(call.func).startswith("numpy"):
             yield look_at(call)
 
 
@@ -151,7 +150,7 @@ def _present(program: Program) -> Iterator[Spot]:
     if not mentions_any(program, GAMMA):
         return
     for call in program.calls:
-        name = callee(call)
+        name = callee_of(call)
         if not _TARGET.search(name) or not call.args:
             continue
         if _STATE.search(word(program, call.args[0])) and not name.startswith(("get", "set")):
@@ -161,7 +160,7 @@ def _present(program: Program) -> Iterator[Spot]:
 @suspects("future valued by the network that learns")
 def _by_learner(program: Program) -> Iterator[Spot]:
     """Find `max q(next)` of the learning network, or an action of the learning actor, where a target network exists."""
-    targets = [one for one in program.calls if _TARGET.search(callee(one))]
+    targets = [one for one in program.calls if _TARGET.search(callee_of(one))]
     made = {one for one, value, _ in named_values(program) if _TARGET.search(one) and isinstance(value, ast.Call)}
     nets = {one for one in made if re.search(r"net|model|actor|critic|q|dqn|policy", one)}
     if not nets or not mentions_any(program, GAMMA):
@@ -169,7 +168,7 @@ def _by_learner(program: Program) -> Iterator[Spot]:
     for node, others in _targets(program):
         for one in others:
             value = held(program, one)
-            best = any(called(program, part) in {"max", "amax"} for part in ast.walk(value))
+            best = any(program.called(part) in {"max", "amax"} for part in ast.walk(value))
             said = [*words_in(value), *_sources(program, value)]
             known = "argmax" not in said and "gather" not in said and not any(map(_TARGET.search, said))
             if best and known and _asks_net(program, value):
@@ -177,7 +176,7 @@ def _by_learner(program: Program) -> Iterator[Spot]:
     for call in targets:
         for given in call.args[1:]:
             action = held(program, given)
-            name = callee(action) if isinstance(action, ast.Call) else ""
+            name = callee_of(action)
             root = re.sub(r"_?(net|network|model|local)$", "", name)
             twin = any(one != name and root in one for one in nets)
             if re.search(r"^(actor|policy|pi|mu)\w*$", name) and not _TARGET.search(name) and twin:
@@ -200,13 +199,13 @@ def _copied(program: Program) -> Iterator[Spot]:
     for call in program.calls_of(".load_state_dict"):
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         given = call.args[0] if call.args else None
-        origin = operand(program, given) if isinstance(given, ast.Call) else None
-        if receiver is None or origin is None or called(program, given or call) != "state_dict":
+        origin = program.operand(given) if isinstance(given, ast.Call) else None
+        if receiver is None or origin is None or program.called(given or call) != "state_dict":
             continue
         if _TARGET.search(word(program, origin)) and not _TARGET.search(word(program, receiver)):
             yield look_at(call)
-    for node in nodes(program, ast.For):
-        if isinstance(node.iter, ast.Call) and called(program, node.iter) == "zip":
+    for node in program.every(ast.For):
+        if isinstance(node.iter, ast.Call) and program.called(node.iter) == "zip":
             yield from _copied_in(program, node, node.iter)
 
 
@@ -216,7 +215,7 @@ def _copied_in(program: Program, loop: ast.For, pairs: ast.Call) -> Iterator[Spo
     if len(names) != 2 or sorted(targets) != [False, True] or "parameters" not in text(pairs):
         return
     learner = names[targets.index(False)]
-    for call in nodes_in(loop, ast.Call):
+    for call in within(loop, ast.Call):
         function = call.func
         changes = isinstance(function, ast.Attribute) and function.attr in {"copy_", "lerp_"}
         if changes and text(call.func).split(".")[0] == learner:
@@ -252,13 +251,13 @@ def _exploration(program: Program, node: ast.If | ast.IfExp) -> object:
 def _bound(program: Program, call: ast.Call) -> object:
     """Find `min(eps_min, eps * decay)`, and `max(1.0, step / total)` for a weight that grows to 1."""
     lowest = re.compile(r"eps\w*_?(min|end|final|low)|(min|end|final|low)\w*_?eps|min_lr|lr_min", re.IGNORECASE)
-    name, parts = called(program, call), call.args
+    name, parts = program.called(call), call.args
     if len(parts) != 2:
         return False
     first, second = parts if number(parts[0]) is not None or lowest.search(text(parts[0])) else parts[::-1]
     falls = re.search(r"decay|\*|-", text(second)) and not re.search(r"\+", text(second))
     lowest_one = lowest.search(text(first)) and not lowest.search(text(second).replace(text(first), ""))
-    grows = is_binary(second, ast.Div) and number(first) == 1
+    grows = is_op(second, ast.Div) and number(first) == 1
     target = next((one for one, value, _ in named_values(program) if value is call), "")
     weight = re.search(r"beta|weight|anneal|alpha|kl|coef|lam|warm|ramp|frac|ratio|p$", target)
     return (name.startswith("min") and falls and lowest_one) or (name.startswith("max") and grows and weight)
@@ -275,8 +274,8 @@ def _moved(program: Program, node: ast.Assign) -> Iterator[Spot]:
     body = _block(program, node)
     for later in body[body.index(node) + 1 :] if node in body else ():
         for call in ast.walk(later):
-            stores = isinstance(call, ast.Call) and called(program, call) in _STORES
-            if stores and {old, new} <= {text(one) for one in nodes_in(call, ast.Name)}:
+            stores = program.called(call) in _STORES
+            if stores and {old, new} <= {text(one) for one in within(call, ast.Name)}:
                 yield look_at(node)
                 break
 
@@ -304,8 +303,8 @@ def _stored_early(program: Program, statement: ast.Assign, names: list[ast.expr]
     body, reward, action = _block(program, statement), text(names[1]), statement.value
     given = text(action.args[0]) if isinstance(action, ast.Call) and action.args else ""
     for earlier in body[: body.index(statement)] if statement in body and given else ():
-        for call in nodes_in(earlier, ast.Call):
-            if called(program, call) in _STORES and {reward, given} <= {text(one) for one in ast.walk(call)}:
+        for call in within(earlier, ast.Call):
+            if program.called(call) in _STORES and {reward, given} <= {text(one) for one in ast.walk(call)}:
                 yield look_at(call, statement, other=shown(statement))
 
 
@@ -334,7 +333,7 @@ def _reset(program: Program, statement: ast.Assign, names: list[ast.expr]) -> It
     outer = loops[-1]
     inside = re.search(r"reset\w*\(|rollout|run_episode", text(outer))
     ends = next((text(one) for one in names if re.search(r"done|term|^d$|over", text(one))), "")
-    if len(loops) > 1 and not inside and "reset(" in around(program, statement):
+    if len(loops) > 1 and not inside and "reset(" in text_around(program, statement):
         loop = f"for {shown(outer.target)} in {shown(outer.iter)}" if isinstance(outer, ast.For) else "while"
         yield spot(outer, statement, text=loop, what="starts no new episode")
     elif ends and isinstance(loops[0], ast.For) and not _is_tested(loops, ends) and not inside:

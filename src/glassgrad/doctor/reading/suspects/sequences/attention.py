@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.nodes import is_op, within
 from glassgrad.doctor.reading.polarity import polarity
 from glassgrad.doctor.reading.program import Class, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.lookup import calls_of, receiver, text
 from glassgrad.doctor.reading.suspects.sequences.parts import TRANSFORMERS, extra, flag, inside, picks_of, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, receiver, text
 from glassgrad.doctor.reading.values import layer, library_name, op
 
 _PRODUCT = re.compile(r" @ |matmul\(|bmm\(|einsum\(")
@@ -47,7 +47,7 @@ def history(program: Program, node: ast.expr) -> list[ast.expr]:
     found = [node]
     for _ in range(6):
         name = receiver(found[-1], program)
-        names = [name] if isinstance(name, ast.Name) else list(nodes_in(name, ast.Name))
+        names = [name] if isinstance(name, ast.Name) else within(name, ast.Name)
         named = next((one for one in names if _SCORES.search(one.id)), names[0] if len(names) == 1 else None)
         bound = program.bound(named) if named is not None else None
         if bound is None or bound.value is None or bound.value in found or bound.item is not None:
@@ -148,7 +148,7 @@ def _single(program: Program, call: ast.Call, operand: ast.expr) -> object:
 def _fills(program: Program) -> Iterator[tuple[ast.Call, ast.expr, ast.expr, ast.expr]]:
     """Yield the calls that fill scores in front of a softmax: the call, the scores, the mask and the filler."""
     for call in program.calls:
-        name = called(program, call)
+        name = program.called(call)
         if name in {"masked_fill", "masked_fill_"} and len(call.args) >= 2 and isinstance(call.func, ast.Attribute):
             scores = call.func.value if not program.names.full(call.func) else call.args[0]
             mask, filler = call.args[-2:]
@@ -185,7 +185,7 @@ def _before_softmax(program: Program, call: ast.Call) -> bool:
 def _multiplied(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spot]:
     """Find `scores * mask` in front of a softmax."""
     for node in history(program, operand):
-        factor = node.right if is_binary(node, ast.Mult) else None
+        factor = node.right if is_op(node, ast.Mult) else None
         if factor is not None and re.search(r"mask|tril|valid", text(factor)) and not re.search(r"1e|inf", text(node)):
             yield spot(program.statement(node), call, text=shown(node))
 
@@ -200,7 +200,7 @@ def _sense(program: Program, call: ast.Call, _: ast.expr, mask: ast.expr, __: as
     turned = "~" in said or bool(re.search(r" == (0|False)$| != (1|True)$|logical_not|^1 - ", said))
     ones = re.search(r" == (1|True)$", said)
     drops = re.search(r"^(pad\w*mask|padding\w*|is_pad\w*|key_padding_mask|future\w*|\w*_pad_mask)$", name)
-    causal = called(program, call) == "where" and not turned and polarity(program, mask) == "keep"
+    causal = program.called(call) == "where" and not turned and polarity(program, mask) == "keep"
     odd = causal or (_KEEP.match(name) and not turned) or (drops and turned) or (ones and not drops and not turned)
     return odd and look_at(call)
 
@@ -234,7 +234,7 @@ def _rows(program: Program, call: ast.Call, scores: ast.expr, mask: ast.expr, _:
 @suspects_each("triangle off by one", ast.Call)
 def _triangle(program: Program, call: ast.Call) -> object:
     """Find `triu(ones)` with the diagonal, or `tril(ones, -1)` without it."""
-    name = called(program, call).rstrip("_")
+    name = program.called(call).rstrip("_")
     if name not in {"triu", "tril"} or not re.search(r"ones|full\(", text(call)):
         return False
     given = extra(program, call, "diagonal", 0) or argument(call, "k", 1)
@@ -291,7 +291,7 @@ def _split(program: Program, call: ast.Call) -> Iterator[Spot]:
 def _joined(program: Program, call: ast.Call) -> object:
     """Find `(weights @ v).reshape(b, t, c)` where the heads still stand before the time."""
     function = program.function(call)
-    if function is None or not isinstance(call.func, ast.Attribute) or called(program, call) == "flatten":
+    if function is None or not isinstance(call.func, ast.Attribute) or program.called(call) == "flatten":
         return False
     said = text(function)
     four = re.search(r"(view|reshape)\([^()]*,[^()]*,[^()]*,[^()]*\)|(transpose\(1, 2\)|permute\(0, 2, 1, 3\))", said)
@@ -323,7 +323,7 @@ def _same_layer(program: Program, owner: Class) -> Iterator[Spot]:
 @suspects_each("cross-attention without its memory", ast.Call)
 def _cross(program: Program, call: ast.Call) -> object:
     """Find `self.cross(x, x, x)`, or one whose queries come from the encoder."""
-    name = called(program, call).lower()
+    name = program.called(call).lower()
     if not re.search(r"cross|enc_?dec|encoder_attn|src_attn|enc_attn", name) or len(call.args) < 2 or "entropy" in name:
         return False
     given = [text(one) for one in call.args[:3]]
@@ -386,7 +386,7 @@ def _pooled(program: Program, call: ast.Call) -> Iterator[Spot]:
         if axis == 0 and index in {0, -1} and isinstance(node.slice, ast.Constant | ast.UnaryOp | ast.Tuple):
             yield look_at(node, held.call)
     for pooled in inside(program, around, ast.Call):
-        if called(program, pooled) in {"mean", "sum", "amax"} and pooled.lineno > call.lineno:
+        if program.called(pooled) in {"mean", "sum", "amax"} and pooled.lineno > call.lineno:
             operand = op(program, pooled)[1]
             if operand is not None and text(operand) in names and number(extra(program, pooled, "dim", 0)) == 0:
                 yield look_at(pooled, held.call)

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.nodes import is_op, within
 from glassgrad.doctor.reading.program import Class, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes_in
+from glassgrad.doctor.reading.suspects.lookup import text
 from glassgrad.doctor.reading.suspects.sequences.attention import history, softmaxes
-from glassgrad.doctor.reading.suspects.sequences.parts import extra, inside, names_in
-from glassgrad.doctor.reading.suspects.spelling import called, text
+from glassgrad.doctor.reading.suspects.sequences.parts import dotted_in, extra, inside
 from glassgrad.doctor.reading.values import layer, library_name
 
 _ATTENDS = re.compile(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(")
@@ -34,7 +34,7 @@ def _role(node: ast.expr) -> str:
 def _order(program: Program, call: ast.Call) -> object:
     """Find `attention(k, q, v)` or `scaled_dot_product_attention(q, v, k)`."""
     roles = [_role(one) for one in call.args[:3]]
-    name = called(program, call)
+    name = program.called(call)
     attends = re.search(r"att|dot_prod|mha", name.lower()) or name in {"forward", "__call__"}
     return attends and sorted(roles) == ["k", "q", "v"] and roles != ["q", "k", "v"] and _wants(program, call)
 
@@ -53,8 +53,8 @@ def _wants(program: Program, call: ast.Call) -> bool:
 def _turned(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spot]:
     """Find a softmax along the last axis of `k @ q.transpose(-2, -1)`."""
     for node in history(program, operand):
-        pairs = [(one.left, one.right) for one in ast.walk(node) if is_binary(one, ast.MatMult)]
-        calls = [one for one in nodes_in(node, ast.Call) if called(program, one) in {"matmul", "bmm"}]
+        pairs = [(one.left, one.right) for one in ast.walk(node) if is_op(one, ast.MatMult)]
+        calls = [one for one in within(node, ast.Call) if program.called(one) in {"matmul", "bmm"}]
         pairs += [(one.args[0], one.args[1]) for one in calls if len(one.args) == 2]
         for left, right in pairs:
             base = right.func.value if isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute) else right
@@ -67,8 +67,8 @@ def _turned(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spo
 def _einsum(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spot]:
     """Find `einsum("bhqd,bhkd->bhqk", q, k)` with a softmax along an axis that is not that of the keys."""
     for node in history(program, operand):
-        for one in nodes_in(node, ast.Call):
-            if called(program, one) == "einsum" and len(one.args) >= 3:
+        for one in within(node, ast.Call):
+            if program.called(one) == "einsum" and len(one.args) >= 3:
                 along = number(extra(program, call, "dim", 0))
                 if along is not None and _over_queries(str(constant(one.args[0])), one, int(along)):
                     yield look_at(call, one)
@@ -90,8 +90,8 @@ def _over_queries(equation: str, call: ast.Call, along: int) -> bool:
 def _added(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spot]:
     """Find `scores + mask * -1e-9`, or a sum that hides what the mask keeps."""
     for node in history(program, operand):
-        for one in nodes_in(node, ast.BinOp):
-            if not is_binary(one, ast.Mult):
+        for one in within(node, ast.BinOp):
+            if not is_op(one, ast.Mult):
                 continue
             for mask, factor in ((one.left, one.right), (one.right, one.left)):
                 value, name = number(factor), text(mask)
@@ -124,7 +124,7 @@ def _no_residual(program: Program, owner: Class) -> Iterator[Spot]:
         target = node.targets[0]
         name = text(target.elts[0] if isinstance(target, ast.Tuple) else target)
         word = rf"\b{re.escape(name)}\b"
-        over = name in names_in(node.value) and not re.search(r"resid|short|skip|ident|x0|inp", said)
+        over = name in dotted_in(node.value) and not re.search(r"resid|short|skip|ident|x0|inp", said)
         if attends and (over or not re.search(rf"\+ [^\n]*{word}|{word} \+|\+= [^\n]*{word}", said)):
             yield look_at(node)
             for use in inside(program, function, ast.Name) if not over else ():
@@ -148,7 +148,7 @@ def _class_token(program: Program, owner: Class) -> Iterator[Spot]:
     said = text(owner.node)
     last = re.search(r"cat\([\[(]x, (self\.)?cls", said)
     first = re.search(r"cat\([\[(](self\.)?cls", said)
-    for node in nodes_in(owner.node, ast.Subscript) if last or first else ():
+    for node in within(owner.node, ast.Subscript) if last or first else ():
         if re.search(r"\[:, (0|-1)(, :)?\]$", text(node)):
             end = "[:, -1" in text(node)
             if (last and not end) or (first and not last and end):
@@ -167,7 +167,7 @@ def _alike(program: Program, call: ast.Call) -> Iterator[Spot]:
     for one in flow(program).ends(call.args[0]):
         if not isinstance(one.node, ast.Call):
             continue
-        if called(program, one.node) in {"zeros_like", "ones_like", "zeros", "ones", "full"}:
+        if program.called(one.node) in {"zeros_like", "ones_like", "zeros", "ones", "full"}:
             yield look_at(one.node, call)
 
 
@@ -190,5 +190,5 @@ def _grow(program: Program, node: ast.Assign) -> object:
         return False
     if not re.match(r"(torch\.pow\()?10000(\.0)?(, | \*\* )\(?(torch|np|2|i)", text(node.value)):
         return False
-    name, around = re.escape(text(node.targets[0])), text(program.function(node) or program.tree)
+    name, around = re.escape(text(node.targets[0])), text(program.around(node))
     return re.search(rf"\* {name}\b", around) and not re.search(rf"/ {name}\b", around)

@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.nodes import is_op, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.sequences.parts import Run, inside, names_in, runs, says, stored_in
-from glassgrad.doctor.reading.suspects.spelling import called, text
+from glassgrad.doctor.reading.suspects.lookup import text
+from glassgrad.doctor.reading.suspects.sequences.parts import Run, dotted_in, inside, runs, says, stored_in
 from glassgrad.doctor.reading.values import layer, losses
 
 _STATE = re.compile(r"(h|hidden|state|hx|s|h_?t|h_?prev|prev_h\w*|hidden_state|h_state|c|cell)$")
@@ -21,9 +21,9 @@ _FRESH = re.compile(r"zeros(_like)?\(|init_hidden|init_state|initial_state")
 
 def _time_loops(program: Program) -> Iterator[tuple[ast.For, frozenset[str]]]:
     """Yield the loops over the steps of a sequence without training in them, each with its variables."""
-    for loop in nodes(program, ast.For):
+    for loop in program.every(ast.For):
         said = text(loop)
-        steps = names_in(loop.target)
+        steps = dotted_in(loop.target)
         reads = any(re.search(rf"\[(:, )?{re.escape(step)}(, :)?[\],:]", said) for step in steps)
         rows = re.search(r"unbind|\.split\(1|transpose\(0, 1\)|permute\(1, 0|swapaxes\(0, 1", text(loop.iter))
         counts = bool(rows) or re.search(r"range\(", text(loop.iter)) is not None
@@ -37,11 +37,11 @@ def _time_loops(program: Program) -> Iterator[tuple[ast.For, frozenset[str]]]:
 @suspects_rows("state of a hand-made cell set back", _time_loops)
 def _set_back(program: Program, loop: ast.For, _: frozenset[str]) -> Iterator[Spot]:
     """Find `h = torch.zeros(...)` in a loop over steps that updates h afterwards."""
-    rows = list(nodes_in(loop, ast.Assign))
+    rows = within(loop, ast.Assign)
     for node in rows:
         names = stored_in(*node.targets)
         later = (one for one in rows if one.lineno > node.lineno and names & stored_in(*one.targets))
-        if not _FRESH.search(text(node.value)) or not any(names & names_in(one.value) for one in later):
+        if not _FRESH.search(text(node.value)) or not any(names & dotted_in(one.value) for one in later):
             continue
         if isinstance(program.parents.get(node), ast.For):
             yield look_at(node)
@@ -51,9 +51,9 @@ def _set_back(program: Program, loop: ast.For, _: frozenset[str]) -> Iterator[Sp
 def _never_updated(program: Program, loop: ast.For, steps: frozenset[str]) -> Iterator[Spot]:
     """Find `new = f(x[:, t], h)` in a loop over steps that never assigns h."""
     stored = stored_in(loop)
-    for node in nodes_in(loop, ast.Assign):
-        states = {name for name in names_in(node.value) if _STATE.match(name)}
-        reads = steps & names_in(node.value) and isinstance(node.value, ast.Call)
+    for node in within(loop, ast.Assign):
+        states = {name for name in dotted_in(node.value) if _STATE.match(name)}
+        reads = steps & dotted_in(node.value) and isinstance(node.value, ast.Call)
         target = text(node.targets[0])
         if not reads or not states or states & stored or not re.search(r"h|state|new|c_|out", target):
             continue
@@ -68,8 +68,8 @@ def _cut(program: Program, loop: ast.For, _: frozenset[str]) -> Iterator[Spot]:
     function = program.function(loop)
     if function is None or "no_grad" in text(function):
         return
-    for node in nodes_in(loop, ast.Call):
-        if called(program, node) == "detach" and isinstance(node.func, ast.Attribute):
+    for node in within(loop, ast.Call):
+        if program.called(node) == "detach" and isinstance(node.func, ast.Attribute):
             name = text(node.func.value)
             if name in stored and _STATE.match(name.removeprefix("self.")):
                 yield spot(node, text=shown(program.statement(node)))
@@ -86,7 +86,7 @@ def _none(program: Program) -> Iterator[Spot]:
             continue
         said, state = text(loops[0]), text(target.elts[1])
         empty = (len(call.args) == 1 and not call.keywords) or text(call.args[-1]) == "None"
-        fed = names_in(call.args[0]) & stored_in(*list(nodes_in(loops[0], ast.Assign)))
+        fed = dotted_in(call.args[0]) & stored_in(*within(loops[0], ast.Assign))
         grows = any(re.search(rf"cat\(.*\b{re.escape(one)}\b", said) for one in fed)
         unread = len(re.findall(rf"\b{re.escape(state)}\b", said)) == 1 or state == "_"
         if empty and fed and unread and not grows and "backward(" not in said and "append(" in said:
@@ -105,10 +105,10 @@ def _same_input(program: Program) -> Iterator[Spot]:
         held = layer(program, call.func) if loops and isinstance(call.func, ast.Name | ast.Attribute) else None
         if held is None or len(call.args) < 2 or "backward(" in text(loops[0]):
             continue
-        first = names_in(call.args[0])
+        first = dotted_in(call.args[0])
         fed = r"(inp|input\w*|token\w*|dec\w*_in\w*|x_t|word|prev\w*|decoder_input)$"
         token = [one for one in first if re.match(fed, one)]
-        state = names_in(*call.args[1:]) & stored_in(loops[0])
+        state = dotted_in(*call.args[1:]) & stored_in(loops[0])
         if token and re.search(rf"\b{re.escape(token[0])}{_CHANGED}", text(loops[0])):
             continue  # changed in place
         if token and state and isinstance(loops[0], ast.For) and not first & stored_in(loops[0]):
@@ -122,9 +122,9 @@ def _same_window(program: Program) -> Iterator[Spot]:
         if not loops or function is None or not re.search(r"forecast|predict|generat|roll|sampl", function.name):
             continue
         said, loop = text(loops[0]), loops[0]
-        first = names_in(*call.args[:1])
+        first = dotted_in(*call.args[:1])
         name = text(call.args[0]) if call.args else ""
-        steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
+        steps = dotted_in(loop.target) if isinstance(loop, ast.For) else frozenset()
         models = re.fullmatch(r"(self\.)?(model|net|lstm|network)", text(call.func))
         fixed = isinstance(loop, ast.For) and "range(" in text(loop.iter) and not first & (stored_in(loop) | steps)
         inner = "|".join(map(re.escape, sorted({name, *first})))
@@ -138,14 +138,14 @@ def _reads_target(program: Program) -> Iterator[Spot]:
     """Find a decoder that reads `target[:, t]` to predict step t, with a loss against the unshifted target."""
     if says(program, r"\[:, 1:\]|\[1:\]|\[1:, |- 1\]|\[:, :-1\]|range\(1, "):
         return
-    wanted = {name for one in losses(program) if one.target is not None for name in names_in(one.target)}
+    wanted = {name for one in losses(program) if one.target is not None for name in dotted_in(one.target)}
     for loop, steps in _time_loops(program):
         function = program.function(loop)
-        for node in nodes_in(loop, ast.Subscript) if function is not None else ():
-            if not steps & names_in(node.slice):
+        for node in within(loop, ast.Subscript) if function is not None else ():
+            if not steps & dotted_in(node.slice):
                 continue
             name = text(node.value)
-            first = next((one for one in nodes_in(loop, ast.Assign)), None)
+            first = next((one for one in within(loop, ast.Assign)), None)
             early = first is not None and program.statement(node).lineno <= first.lineno
             if not re.match(r"(target|tgt|trg|y|truth)", name) or not early:
                 continue
@@ -177,7 +177,7 @@ def _twice(program: Program, call: ast.Call) -> object:
     state = argument(call, "hx", 1) if held is not None and held.name in {"LSTM", "LSTMCell"} else None
     if not isinstance(state, ast.Tuple) or not len({text(one) for one in state.elts}) == 1 == len(state.elts) - 1:
         return False
-    return names_in(state) & stored_in(program.statement(call))
+    return dotted_in(state) & stored_in(program.statement(call))
 
 
 # --- equations of cells ---
@@ -197,11 +197,11 @@ def _equation(program: Program, function: ast.AST) -> Iterator[Spot]:
     """Find a sigmoid of new content, `i * c + f * g`, or `z * h + z * n`."""
     for node in inside(program, function, ast.Call):
         operand = text(node.args[0]) if node.args else text(getattr(node.func, "value", node))
-        if called(program, node) == "sigmoid" and re.fullmatch(r"g|g_t|g_gate|cand\w*|\w*_tilde|c_hat|n_t", operand):
+        if program.called(node) == "sigmoid" and re.fullmatch(r"g|g_t|g_gate|cand\w*|\w*_tilde|c_hat|n_t", operand):
             yield spot(node, text=shown(program.statement(node)))
     for line in inside(program, function, ast.Assign, ast.Return):
         value = line.value if isinstance(line, ast.Assign | ast.Return) else None
-        if not is_binary(value, ast.Add):
+        if not is_op(value, ast.Add):
             continue
         left, right = text(value.left), text(value.right)
         target = text(line.targets[0]) if isinstance(line, ast.Assign) else "h"

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import callee_of, is_op
 from glassgrad.doctor.reading.program import Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes
+from glassgrad.doctor.reading.suspects.lookup import receiver, text
 from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
-from glassgrad.doctor.reading.suspects.spelling import callee, receiver, text
 from glassgrad.doctor.reading.values import Loss, losses
 
 
@@ -37,7 +37,7 @@ def _numbered(program: Program) -> Iterator[ast.expr]:
     """Yield the expressions that number letters from 0: by enumerate, by a range, by their places or their codes."""
     letters = re.compile(r"(?i)char|letter|alphabet|vocab|symbol|token")
     for call in program.calls:
-        name, given = callee(call), call.args
+        name, given = callee_of(call), call.args
         alone = len(given) == 1 and not call.keywords
         if name == "enumerate" and alone and letters.search(text(given[0])):
             yield call
@@ -47,16 +47,16 @@ def _numbered(program: Program) -> Iterator[ast.expr]:
                 yield call
         elif name in {"index", "find"} and alone and isinstance(given[0], ast.Name) and not _is_raised(program, call):
             yield call
-    for node in nodes(program, ast.BinOp):
+    for node in program.every(ast.BinOp):
         coded = text(node.right) in {"ord('a')", "ord('A')", "ord('0')"}
-        if coded and is_binary(node, ast.Sub) and not _is_raised(program, node):
+        if coded and is_op(node, ast.Sub) and not _is_raised(program, node):
             yield node
 
 
 def _is_raised(program: Program, node: ast.expr) -> bool:
     """Tell whether something is added to a number."""
     outer = program.parents.get(node)
-    return is_binary(outer, ast.Add)
+    return is_op(outer, ast.Add)
 
 
 @suspects_each("CTC of probabilities", losses)
@@ -80,7 +80,7 @@ def _ctc_targets(program: Program, one: Loss) -> Iterator[Spot]:
     if not re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", said):
         return
     if says(program, r"(?i)pad|len\b|lens|lengths"):
-        bound = program.bound(given) if isinstance(given, ast.Name) else None
+        bound = program.bound(given)
         node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
         yield look_at(node, one.call)
 

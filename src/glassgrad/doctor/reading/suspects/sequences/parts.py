@@ -6,15 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import Kind, indices
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
-from glassgrad.doctor.reading.suspects.spelling import called, source, text
+from glassgrad.doctor.reading.suspects.lookup import source, text
 from glassgrad.doctor.reading.values import RECURRENT, layer, op
 
-N = TypeVar("N", bound=ast.AST)
 CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
 TRANSFORMERS = named(
     "Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer TransformerDecoderLayer"
@@ -71,14 +70,14 @@ def runs(program: Program) -> list[Run]:
 def firsts(program: Program) -> set[bool | None]:
     """Return whether the layers of a script take the batch first: True, False, None for those that do not tell."""
     found = {one.batch_first for one in runs(program)}
-    return found | {flag(program, one, "batch_first") for one in program.calls if called(program, one) in _ATTENDING}
+    return found | {flag(program, one, "batch_first") for one in program.calls if program.called(one) in _ATTENDING}
 
 
 def _run(program: Program, call: ast.Call) -> Run | None:
     held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute | ast.Subscript) else None
     if held is None or held.owner is not None or held.name not in RECURRENT or not call.args:
         return None
-    around = program.function(call) or program.tree
+    around = program.around(call)
     outputs, hidden = _results(program, call, held.name)
     first = flag(program, held.call, "batch_first", 4)
     both = flag(program, held.call, "bidirectional", 6) is True
@@ -110,7 +109,7 @@ def _results(program: Program, call: ast.Call, name: str) -> tuple[set[str], fro
 def _passed(program: Program, call: ast.Call, names: set[str]) -> set[str]:
     """Return the variables that get the outputs through layers and calls that keep their axes."""
     found = set(names)
-    for node in inside(program, program.function(call) or program.tree, ast.Assign):
+    for node in inside(program, program.around(call), ast.Assign):
         if node.lineno > call.lineno and stems_from(program, node.value, found):
             target = node.targets[0]
             found.add(text(target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target))
@@ -145,16 +144,11 @@ def kept(program: Program, call: ast.Call) -> ast.expr | None:
     return call.args[0] if text.endswith("pad_packed_sequence") and call.args else None
 
 
-def inside(program: Program, around: ast.AST, *kinds: type[N]) -> Iterator[N]:
+def inside(program: Program, around: ast.AST, *kinds: type[Kind]) -> Iterator[Kind]:
     """Yield the nodes of some kinds in a function or a module, in their order, without those of inner functions."""
     for node in ast.walk(around):
-        if isinstance(node, kinds) and (program.function(node) or program.tree) is around:
+        if isinstance(node, kinds) and program.around(node) is around:
             yield node
-
-
-def parts_of(node: ast.Subscript) -> list[ast.expr]:
-    """Return the parts of a subscript `x[a, b]`."""
-    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def is_whole(node: ast.expr) -> bool:
@@ -164,7 +158,7 @@ def is_whole(node: ast.expr) -> bool:
 
 def pick(node: ast.Subscript) -> tuple[int, int] | None:
     """Return the axis and the index of `x[i]` or `x[:, i]`, if other axes stay whole; None for another subscript."""
-    parts = parts_of(node)
+    parts = indices(node)
     at = next((at for at, one in enumerate(parts) if not is_whole(one)), len(parts))
     index = constant(parts[at]) if at < len(parts) else None
     whole = isinstance(index, int) and not isinstance(index, bool) and all(is_whole(one) for one in parts[at + 1 :])
@@ -202,7 +196,7 @@ def extra(program: Program, call: ast.Call, name: str, place: int) -> ast.expr |
     return argument(call, name, place + (1 if program.names.full(call.func) else 0))
 
 
-def names_in(*nodes: ast.AST) -> frozenset[str]:
+def dotted_in(*nodes: ast.AST) -> frozenset[str]:
     """Return the variables and attributes `self.x` that some nodes use, as text."""
     parts = [one for node in nodes for one in ast.walk(node)]
     return frozenset(text(one) for one in parts if isinstance(one, ast.Name | ast.Attribute))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.nodes import within
 from glassgrad.doctor.reading.program import (
     FUNCTIONS,
     LOOPS,
@@ -20,15 +21,15 @@ from glassgrad.doctor.reading.program import (
 )
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import functions, nodes_in
+from glassgrad.doctor.reading.suspects.lookup import functions, text
 from glassgrad.doctor.reading.suspects.sequences.parts import (
     CELLS,
     Run,
+    dotted_in,
     extra,
     firsts,
     flag,
     inside,
-    names_in,
     pick,
     picks,
     runs,
@@ -36,7 +37,6 @@ from glassgrad.doctor.reading.suspects.sequences.parts import (
     stored_in,
     turns,
 )
-from glassgrad.doctor.reading.suspects.spelling import called, text
 from glassgrad.doctor.reading.values import layer, op
 
 _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"
@@ -59,7 +59,7 @@ def _joined(program: Program, one: Run) -> Iterator[Spot]:
     for node in _hidden_uses(one) if one.both or one.stacked else ():
         outer = program.parents.get(node)
         call = program.parents.get(outer) if isinstance(outer, ast.Attribute) else outer
-        if not isinstance(call, ast.Call) or called(program, call) not in {"view", "reshape", "flatten"}:
+        if not isinstance(call, ast.Call) or program.called(call) not in {"view", "reshape", "flatten"}:
             continue
         sizes = call.args if isinstance(outer, ast.Attribute) else call.args[1:]
         if len(sizes) <= 2:
@@ -127,7 +127,7 @@ def _single(program: Program, one: Run) -> bool:
 def _turned(program: Program, one: Run) -> Iterator[Spot]:
     """Find `x.transpose(0, 1)` or `x.permute(1, 0, 2)` in front of a layer with the batch first."""
     given = one.call.args[0]
-    bound = program.bound(given) if isinstance(given, ast.Name) else None
+    bound = program.bound(given)
     value = bound.value if bound is not None and bound.item is None else given
     said = text(value)
     if one.batch_first and re.search(r"\.(permute\(1, 0, 2\)|(transpose|swapaxes)\((0, 1|1, 0)\))$", said):
@@ -172,7 +172,7 @@ def _packing(program: Program) -> Iterator[Spot]:
     axes = {one.batch_first for one in runs(program)}
     for name in ("pack_padded_sequence", "pad_packed_sequence"):
         for call in [*program.calls_of(name), *program.calls_of(f".{name}")]:
-            around = text(program.function(call) or program.tree)
+            around = text(program.around(call))
             first = flag(program, call, "batch_first", 2 if name.startswith("pack") else 1)
             turned = re.search(r"transpose\((0, 1|1, 0)|permute\(1, 0", around)
             if first is False and axes == {True} and not turned:
@@ -194,7 +194,7 @@ def _padding(program: Program) -> Iterator[Spot]:
 def _sorted(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find sequences sorted by their lengths, where the order is used once and never undone."""
     function = program.function(call)
-    sorts = called(program, call) in {"sort", "argsort"} and "len" in text(call)
+    sorts = program.called(call) in {"sort", "argsort"} and "len" in text(call)
     if function is None or not sorts or "descending=True" not in text(call):
         return
     statement = program.statement(call)
@@ -202,10 +202,10 @@ def _sorted(program: Program, call: ast.Call) -> Iterator[Spot]:
     order = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
     if not isinstance(order, ast.Name):
         return
-    uses = [one for one in nodes_in(function, ast.Name) if one.id == order.id]
+    uses = [one for one in within(function, ast.Name) if one.id == order.id]
     reads = [one for one in uses if isinstance(one.ctx, ast.Load)]
     indexed = [one for one in reads if isinstance(program.parents.get(one), ast.Subscript)]
-    wide = called(program, call) == "argsort"
+    wide = program.called(call) == "argsort"
     late = [one for one in runs(program) if one.around is function]
     for one in indexed if late and len(indexed) == len(reads) else ():
         if one.lineno > late[0].call.lineno:
@@ -220,7 +220,7 @@ def _lengths(program: Program, node: ast.ListComp) -> object:
     if not isinstance(node.elt, ast.Call):
         return False
     source = node.generators[0].iter
-    bound = program.bound(source) if isinstance(source, ast.Name) else None
+    bound = program.bound(source)
     padded = bound is not None and bound.value is not None and "pad_sequence(" in text(bound.value)
     named = isinstance(source, ast.Name) and source.id.startswith("padded")
     return text(node.elt.func) == "len" and (padded or named)
@@ -232,7 +232,7 @@ def _single_step(program: Program, one: Run) -> object:
     if len(one.call.args) > 1 or one.call.keywords or program.loops(one.call) or one.batch_first is None:
         return False
     given = one.call.args[0]
-    bound = program.bound(given) if isinstance(given, ast.Name) else None
+    bound = program.bound(given)
     node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
     batch = r"(\w+\.size\(0\)|\w+\.shape\[0\]|len\(\w+\)|-1|batch\w*|b|n)"
     first = rf"unsqueeze\((dim=)?1\)$|(view|reshape)\({batch}, 1, |\[:, None(, :)?\]$"
@@ -258,21 +258,21 @@ def _steps(program: Program) -> Iterator[tuple[ast.Call, Loop, list[ast.expr]]]:
 @suspects_rows("each step from the same state", _steps)
 def _same_state(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> Iterator[Spot]:
     """Find a cell in a loop whose state argument never changes in the loop."""
-    names = names_in(*state)
+    names = dotted_in(*state)
     outer = [one for one in program.loops(call) if text(getattr(one, "target", loop)) != "epoch"]
     variables = [one for one in state if isinstance(one, ast.Name | ast.Attribute)]
     if variables and len(variables) == len(state) and not names & stored_in(*outer[:1]):
-        steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
-        if steps & names_in(*call.args[:1]):
+        steps = dotted_in(loop.target) if isinstance(loop, ast.For) else frozenset()
+        if steps & dotted_in(*call.args[:1]):
             yield look_at(call, state=shown(state[0]))
 
 
 @suspects_rows("state thrown away in a loop", _steps)
 def _thrown(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> object:
     """Find a recurrent layer in a loop over steps that gets no state."""
-    steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
-    fed = names_in(*call.args[:1]) & (steps | stored_in(loop))
-    single = "unsqueeze" in text(call) or bool(steps & names_in(*call.args[:1]))
+    steps = dotted_in(loop.target) if isinstance(loop, ast.For) else frozenset()
+    fed = dotted_in(*call.args[:1]) & (steps | stored_in(loop))
+    single = "unsqueeze" in text(call) or bool(steps & dotted_in(*call.args[:1]))
     counted = isinstance(loop, ast.For) and "range(" in text(loop.iter)
     return not state and fed and single and counted and look_at(call)
 
@@ -280,9 +280,9 @@ def _thrown(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr])
 @suspects_rows("state set back at each step", _steps)
 def _set_back(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> Iterator[Spot]:
     """Find `h = torch.zeros(...)` within the loop over the steps of a sequence."""
-    names = names_in(*state)
-    steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
-    for node in nodes_in(loop, ast.Assign) if steps & names_in(*call.args[:1]) else ():
+    names = dotted_in(*state)
+    steps = dotted_in(loop.target) if isinstance(loop, ast.For) else frozenset()
+    for node in within(loop, ast.Assign) if steps & dotted_in(*call.args[:1]) else ():
         if not node.lineno < call.lineno:
             continue
         if names & stored_in(*node.targets) and re.search(r"zeros|init_hidden|init_state|None$", text(node.value)):
@@ -292,12 +292,12 @@ def _set_back(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr
 @suspects_rows("state detached at each step", _steps)
 def _detached(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> Iterator[Spot]:
     """Find `h.detach()` within the loop over the steps of a sequence."""
-    names, said = names_in(*state), text(loop)
+    names, said = dotted_in(*state), text(loop)
     updates = re.search(r"backward\(|\.step\(", said) or re.search(r"no_grad", text(program.function(call) or loop))
-    for node in nodes_in(loop, ast.Call) if not updates else ():
-        if called(program, node) not in {"detach", "detach_"}:
+    for node in within(loop, ast.Call) if not updates else ():
+        if program.called(node) not in {"detach", "detach_"}:
             continue
-        if isinstance(node.func, ast.Attribute) and names & names_in(node.func.value):
+        if isinstance(node.func, ast.Attribute) and names & dotted_in(node.func.value):
             yield spot(node, call, text=shown(program.statement(node)))
 
 
@@ -313,8 +313,8 @@ def _of_another(program: Program) -> Iterator[Spot]:
             continue
         state = target.elts[1]
         kept = {text(one) for one in (state.elts if isinstance(state, ast.Tuple) else [state])}
-        given = names_in(call.args[-1])
-        if not kept <= given or "forward" in called(program, call):
+        given = dotted_in(call.args[-1])
+        if not kept <= given or "forward" in program.called(call):
             continue
         fields = all(one.startswith("self.") for one in kept) and not program.loops(call)
         if (fields and not _starts_anew(program, statement, kept)) or _carried(program, call, statement, kept):
@@ -325,18 +325,18 @@ def _of_another(program: Program) -> Iterator[Spot]:
 def _kept_in_fields(program: Program) -> Iterator[Spot]:
     """Find `out, h = self.rnn(x, self.h); self.h = h.detach()` in a forward pass that never begins anew."""
     for one in runs(program):
-        fields = {name for name in names_in(*one.call.args[1:]) if name.startswith("self.")}
+        fields = {name for name in dotted_in(*one.call.args[1:]) if name.startswith("self.")}
         results = {text.removesuffix("[0]") for text in one.hidden}
         for node in inside(program, one.around, ast.Assign):
             if not node.lineno > one.call.lineno or not fields & stored_in(*node.targets):
                 continue
-            if results & names_in(node.value) and not _starts_anew(program, program.statement(one.call), fields):
+            if results & dotted_in(node.value) and not _starts_anew(program, program.statement(one.call), fields):
                 yield spot(one.call, node, text=shown(node))
 
 
 def _starts_anew(program: Program, statement: ast.stmt, kept: set[str]) -> bool:
     function = program.function(statement)
-    before = list(nodes_in(function, ast.Assign)) if function is not None else []
+    before = within(function, ast.Assign) if function is not None else []
     fresh = [one for one in before if one.lineno < statement.lineno]
     return any(kept & stored_in(*one.targets) for one in fresh)
 
@@ -346,8 +346,8 @@ def _carried(program: Program, call: ast.Call, statement: ast.stmt, kept: set[st
     loops = program.loops(call)
     if not loops or "backward(" not in text(loops[0]):
         return False
-    fresh = [one for one in nodes_in(loops[0], ast.Assign) if one.lineno < statement.lineno]
-    anew = any(kept & stored_in(*one.targets) and not kept & names_in(one.value) for one in fresh)
+    fresh = [one for one in within(loops[0], ast.Assign) if one.lineno < statement.lineno]
+    anew = any(kept & stored_in(*one.targets) and not kept & dotted_in(one.value) for one in fresh)
     mixed = says(program, r"shuffle=True|randperm|permutation\(|shuffle\(|randint|random|sample\(")
     return not anew and layer(program, call.func) is not None and mixed
 
@@ -374,7 +374,7 @@ def _unread(program: Program, one: Run) -> Iterator[Spot]:
     """Find a forward pass with a state among its parameters, and a recurrent layer that gets none."""
     given = [arg.arg for arg in one.around.args.args] if isinstance(one.around, FUNCTIONS) else []
     states = [name for name in given if re.fullmatch(r"h|hx|hidden\w*|state\w*|prev_state|h_?0", name)]
-    used = names_in(*one.around.body) if isinstance(one.around, FUNCTIONS) else frozenset()
+    used = dotted_in(*one.around.body) if isinstance(one.around, FUNCTIONS) else frozenset()
     alone = len(one.call.args) == 1 and not one.call.keywords
     written = stored_in(program.statement(one.call))
     for name in states if alone else ():

@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.nodes import indices, is_op
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import is_binary, nodes
-from glassgrad.doctor.reading.suspects.sequences.parts import extra, firsts, inside, parts_of, runs, says, turns
-from glassgrad.doctor.reading.suspects.spelling import called, receiver, source, text
+from glassgrad.doctor.reading.suspects.lookup import receiver, source, text
+from glassgrad.doctor.reading.suspects.sequences.parts import extra, firsts, inside, runs, says, turns
 from glassgrad.doctor.reading.values import Loss, layer, losses, op
 
 _SHIFTS = re.compile(r":-1\]|\[1:|for t in|for \w+ in range|shift|bos|sos|BOS|SOS|roll\(|pad\(")
@@ -26,7 +26,7 @@ def _cut(node: ast.expr | None) -> tuple[str, int] | None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             node = node.func.value
         elif isinstance(node, ast.Subscript):
-            for part in parts_of(node):
+            for part in indices(node):
                 if isinstance(part, ast.Slice):
                     if number(part.lower) == 1 and part.upper is None:
                         return text(node.value), 1
@@ -45,7 +45,7 @@ def _shift(program: Program, node: ast.expr | None) -> tuple[str, int] | None:
         if found is not None or node is None:
             return found
         base = receiver(node)
-        bound = program.bound(base) if isinstance(base, ast.Name) else None
+        bound = program.bound(base)
         node = bound.value if bound is not None and bound.item is None else None
     return None
 
@@ -134,7 +134,7 @@ def _mask_axis(program: Program) -> Iterator[Spot]:
     """Find a causal mask made of the size of axis 0 where the batch comes first."""
     known = firsts(program)
     for call in program.calls:
-        if called(program, call) == "generate_square_subsequent_mask" and call.args:
+        if program.called(call) == "generate_square_subsequent_mask" and call.args:
             said = text(call.args[0])
             if known == {True} and re.search(r"\.size\(0\)|\.shape\[0\]|^len\(\w+\)$", said):
                 yield look_at(call)
@@ -156,7 +156,7 @@ def _hidden(program: Program) -> Iterator[Spot]:
         return
     for call in program.calls:
         causal = any(one.arg == "is_causal" and constant(one.value) is True for one in call.keywords)
-        name = called(program, call).rstrip("_")
+        name = program.called(call).rstrip("_")
         given = extra(program, call, "diagonal", 0)
         strict = name == "triu" and number(given) == 1 and re.search(r"ones|inf", text(call))
         triangle = strict or (name == "tril" and given is None and "ones" in text(call))
@@ -169,7 +169,7 @@ def _hidden(program: Program) -> Iterator[Spot]:
 
 def _looks_ahead(node: ast.AST) -> bool:
     """Tell whether an index leaves out the first or the last place, or is that of the place behind another."""
-    for part in parts_of(node) if isinstance(node, ast.Subscript) else ():
+    for part in indices(node) if isinstance(node, ast.Subscript) else ():
         bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) else [part]
         moved = any(re.search(r"\+ 1$", text(one)) for one in bounds if one is not None)
         ends = isinstance(part, ast.Slice) and part.step is None and (number(part.lower), number(part.upper))
@@ -187,7 +187,7 @@ def _view_classes(program: Program, one: Loss) -> object:
     node = one.input
     if one.kind not in {"cross_entropy", "nll_loss"} or not isinstance(node, ast.Call) or len(node.args) != 3:
         return False
-    viewed = called(program, node) in {"view", "reshape"} and not turns(node)
+    viewed = program.called(node) in {"view", "reshape"} and not turns(node)
     return viewed and spot(one.call, program.statement(one.call), text=shown(node))
 
 
@@ -197,7 +197,7 @@ def _masked_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     name, operand = op(program, call)
     bound = program.bound(operand) if name == "mean" and isinstance(operand, ast.Name) else None
     operand = bound.value if bound is not None and bound.value is not None else operand
-    if name == "mean" and is_binary(operand, ast.Mult) and not call.args[1:]:
+    if name == "mean" and is_op(operand, ast.Mult) and not call.args[1:]:
         sides = [text(one) for one in (operand.left, operand.right)]
         masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]
         if masks and any(re.search(r"loss|nll|ce\b|err|entropy|\*\* 2", one) for one in sides):
@@ -217,8 +217,8 @@ def _counts_padding(program: Program) -> Iterator[Spot]:
     """Find `e.sum(1) / x.size(1)` of padded sequences."""
     if not says(program, r"(?i)\bpad|lengths?\b"):
         return
-    for node in nodes(program, ast.BinOp):
-        if is_binary(node, ast.Div) and isinstance(node.left, ast.Call):
+    for node in program.every(ast.BinOp):
+        if is_op(node, ast.Div) and isinstance(node.left, ast.Call):
             axis = re.search(r"sum\((dim=|axis=)?1\)$", text(node.left))
             if axis and "mask" not in text(node) and re.fullmatch(r"\w+\.(size\(1\)|shape\[1\])", text(node.right)):
                 yield look_at(node)
@@ -247,7 +247,7 @@ def _knows_none(program: Program) -> Iterator[Spot]:
 @suspects("first step of the outputs never filled")
 def _never_filled(program: Program) -> Iterator[Spot]:
     """Find a loss over all outputs of a decoder whose loop begins at 1."""
-    fills = [loop for loop in nodes(program, ast.For) if re.match(r"range\(1, ", text(loop.iter))]
+    fills = [loop for loop in program.every(ast.For) if re.match(r"range\(1, ", text(loop.iter))]
     fills = [loop for loop in fills if re.search(r"outputs?\[(:)?t\] = ", text(loop))]
     for one in losses(program) if fills else ():
         if _shift(program, one.input) is not None or one.kind != "cross_entropy":
@@ -269,7 +269,7 @@ def _unmasked_places(program: Program) -> Iterator[Spot]:
     """Find a loss over all places beside `ids[chosen] = MASK`."""
     if says(program, r"-100|ignore_index"):
         return
-    for node in nodes(program, ast.Assign):
+    for node in program.every(ast.Assign):
         target = node.targets[0]
         if not isinstance(target, ast.Subscript):
             continue
@@ -303,7 +303,7 @@ def _masked_labels(program: Program, node: ast.Assign) -> Iterator[Spot]:
     base = text(node.targets[0].value)
     if not re.search(r"(?i)mask", said) or not re.search(r"mask|chosen|pick|sel", text(node.targets[0].slice)):
         return
-    around = program.function(node) or program.tree
+    around = program.around(node)
     for later in inside(program, around, ast.Assign):
         copies = re.fullmatch(rf"{re.escape(base)}(\.clone\(\)|\.copy\(\))?", text(later.value))
         if later.lineno > node.lineno and copies and re.search(r"label|target|\by\b", text(later.targets[0])):

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
+from glassgrad.doctor.reading.nodes import indices, is_op, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import calls_of, functions, is_binary, nodes, nodes_in
-from glassgrad.doctor.reading.suspects.sequences.parts import firsts, inside, parts_of, says
-from glassgrad.doctor.reading.suspects.spelling import called, text
+from glassgrad.doctor.reading.suspects.lookup import calls_of, functions, text
+from glassgrad.doctor.reading.suspects.sequences.parts import firsts, inside, says
 from glassgrad.doctor.reading.values import layer
 
 _TABLE = re.compile(r"(^|[._])(pe|pos|positions?|position\w*|pos_\w+|\w*pos_?e\w*|wpe|places?)$", re.IGNORECASE)
@@ -23,7 +23,7 @@ _TABLE = re.compile(r"(^|[._])(pe|pos|positions?|position\w*|pos_\w+|\w*pos_?e\w
 
 def _tables(program: Program) -> Iterator[ast.Subscript]:
     """Yield the subscripts of tables of positions."""
-    for node in nodes(program, ast.Subscript):
+    for node in program.every(ast.Subscript):
         if not isinstance(node.ctx, ast.Load):
             continue
         if isinstance(node.value, ast.Name | ast.Attribute) and _TABLE.search(text(node.value)):
@@ -33,7 +33,7 @@ def _tables(program: Program) -> Iterator[ast.Subscript]:
 @suspects_each("one row of the positions", _tables)
 def _one_row(program: Program, node: ast.Subscript) -> Iterator[Spot]:
     """Find `self.pe[:, x.size(1)]`, which takes one row instead of those up to it."""
-    for part in parts_of(node):
+    for part in indices(node):
         if isinstance(part, ast.Slice):
             continue
         if re.search(r"\.(size\(\d\)|shape\[\d\])$|^len\(|^(seq_len|T|t_len|length)$", text(part)):
@@ -46,15 +46,15 @@ def _along_batch(program: Program) -> Iterator[Spot]:
     known = firsts(program)
     by_first = r"\w+\.(size\((dim=)?0\)|shape\[0\])|len\(x\)"
     for node in _tables(program):
-        first = parts_of(node)[0]
+        first = indices(node)[0]
         upper = text(first.upper) if isinstance(first, ast.Slice) and first.upper is not None else ""
-        second = parts_of(node)[1:2]
+        second = indices(node)[1:2]
         later = re.fullmatch(rf":({by_first})", text(second[0])) if second else None
         owner = program.owner(node)
         turned = owner is not None and re.search(r"transpose\(0, 1|permute\(1, 0, 2", text(owner.node))
         if later or (re.fullmatch(by_first, upper) and known == {True} and not turned):
             yield look_at(node)
-    for call in [one for one in program.calls if called(program, one) == "arange"]:
+    for call in [one for one in program.calls if program.called(one) == "arange"]:
         outer = program.statement(call)
         if not (len(call.args) == 1 and re.fullmatch(by_first, text(call.args[0])) and "pos" in text(outer).lower()):
             continue
@@ -65,7 +65,7 @@ def _along_batch(program: Program) -> Iterator[Spot]:
 @suspects_each("positions looked up by tokens", Program.modules)
 def _by_tokens(program: Program, owner: Class) -> Iterator[Spot]:
     """Find `self.position(x)` of an embedding that gets the same tokens as the embedding of words."""
-    calls = list(nodes_in(owner.methods.get("forward") or ast.Pass(), ast.Call))
+    calls = within(owner.methods.get("forward") or ast.Pass(), ast.Call)
     made = [(one, held) for one in calls if (held := layer(program, one.func)) is not None and held.name == "Embedding"]
     for call, _ in made:
         if not re.search(r"pos|wpe|place", text(call.func)) or len(call.args) != 1:
@@ -103,9 +103,9 @@ def _sinusoids(program: Program) -> Iterator[Spot]:
                 and isinstance(node.value, ast.Call)
             )
             and re.search(r"[01]::2", text(node.targets[0]))
-            and called(program, node.value) in {"sin", "cos"}
+            and program.called(node.value) in {"sin", "cos"}
         ):
-            waves.setdefault(program.function(node) or program.tree, []).append((node, called(program, node.value)))
+            waves.setdefault(program.around(node), []).append((node, program.called(node.value)))
     for around, found in waves.items():
         if len(found) == 2 and found[0][1] == found[1][1]:
             yield look_at(found[1][0])
@@ -159,7 +159,7 @@ def _divided(program: Program, node: ast.BinOp) -> object:
 def _halves(program: Program, function: Function) -> Iterator[Spot]:
     """Find `cat((x2, -x1))` or `cat((x2, x1))` in a rotation of positions."""
     for call in inside(program, function, ast.Call) if re.search(r"rotat|rope", function.name) else ():
-        if called(program, call) not in {"cat", "concat", "stack"} or not call.args:
+        if program.called(call) not in {"cat", "concat", "stack"} or not call.args:
             continue
         pair = call.args[0].elts if isinstance(call.args[0], ast.Tuple | ast.List) else []
         if len(pair) != 2 or not all(re.fullmatch(r"-?\w+(\[.*\])?", text(one)) for one in pair):
@@ -174,7 +174,7 @@ def _halves(program: Program, function: Function) -> Iterator[Spot]:
 @suspects_each("cache behind the new step", ast.Call)
 def _cache(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `cat([k, past_k])` of a cache of keys and values."""
-    pair = call.args[0] if called(program, call) in {"cat", "concat", "concatenate"} and call.args else None
+    pair = call.args[0] if program.called(call) in {"cat", "concat", "concatenate"} and call.args else None
     if isinstance(pair, ast.Tuple | ast.List) and len(pair.elts) == 2:
         first, second = (text(one) for one in pair.elts)
         old = r"past|cache|prev|\bold"
@@ -271,7 +271,7 @@ def _padding_idx(program: Program) -> Iterator[Spot]:
     ]
     fills = {number(one) for one in values}
     for call in program.calls:
-        given = number(argument(call, "padding_idx", 2)) if called(program, call) == "Embedding" else None
+        given = number(argument(call, "padding_idx", 2)) if program.called(call) == "Embedding" else None
         if given is not None and fills and None not in fills and given not in fills:
             yield look_at(call)
 
@@ -280,7 +280,7 @@ def _padding_idx(program: Program) -> Iterator[Spot]:
 def _no_end(program: Program) -> Iterator[Spot]:
     """Find an end token that generation compares with, and that no data contain."""
     for name in ("EOS", "EOS_IDX", "eos_id", "eos_idx", "EOS_TOKEN", "eos_token", "END", "EOS_ID"):
-        uses = nodes(program, ast.Name)
+        uses = program.every(ast.Name)
         uses = [one for one in uses if one.id == name and isinstance(one.ctx, ast.Load)]
         compared = [one for one in uses if any(isinstance(node, ast.Compare) for node in program.outward(one))]
         numbers = [one.value for one in program.bindings(program.tree, name)]
@@ -292,7 +292,7 @@ def _no_end(program: Program) -> Iterator[Spot]:
 @suspects_each("numbers of a set", ast.Call)
 def _of_set(program: Program, call: ast.Call) -> object:
     """Find `enumerate(set(words))`, whose order differs from run to run."""
-    if called(program, call) != "enumerate" or not call.args:
+    if program.called(call) != "enumerate" or not call.args:
         return False
     ends = [one.node for one in flow(program).ends(call.args[0])]
     said = text(call.args[0])
@@ -303,7 +303,7 @@ def _of_set(program: Program, call: ast.Call) -> object:
 @suspects_each("vocabulary of the test texts", ast.Call)
 def _second_vocabulary(program: Program, call: ast.Call) -> object:
     """Find a vocabulary built from the texts of the test beside the one of the training."""
-    name = called(program, call)
+    name = program.called(call)
     given = text(call.args[0]) if call.args else ""
     builds = re.search(r"(build|make|create|get)_?(vocab|dict|index|lookup|word)|^Vocab\w*$|fit_on_texts", name)
     return builds and re.match(r"(self\.)?(x_)?(test|val|dev)", given)
@@ -342,7 +342,7 @@ def _numbers(program: Program, call: ast.Call) -> object:
 def _hashed(program: Program, call: ast.Call) -> object:
     """Find `hash(word) % size`."""
     outer = program.parents.get(call)
-    return is_binary(outer, ast.Mod) and spot(call, text=shown(outer))
+    return is_op(outer, ast.Mod) and spot(call, text=shown(outer))
 
 
 @suspects_each("tokens forced into the table", ast.Call)
@@ -351,7 +351,7 @@ def _forced_in(program: Program, call: ast.Call) -> Iterator[Spot]:
     held = layer(program, call.func) if call.args and isinstance(call.func, ast.Name | ast.Attribute) else None
     if held is not None and held.name == "Embedding":
         for node in ast.walk(call.args[0]):
-            clamps = isinstance(node, ast.Call) and called(program, node) in {"clamp", "clip", "clamp_max"}
-            if clamps or (is_binary(node, ast.Mod)):
+            clamps = program.called(node) in {"clamp", "clip", "clamp_max"}
+            if clamps or (is_op(node, ast.Mod)):
                 yield look_at(call)
                 break

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.reading.nodes import indices, is_op, names_in, within
 from glassgrad.doctor.reading.program import DEEPEST, Class, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.nodes import calls_of, is_binary, nodes_in
-from glassgrad.doctor.reading.suspects.sequences.parts import inside, parts_of, says
-from glassgrad.doctor.reading.suspects.spelling import called, names_in, operand, text
+from glassgrad.doctor.reading.suspects.lookup import calls_of, text
+from glassgrad.doctor.reading.suspects.sequences.parts import inside, says
 from glassgrad.doctor.reading.values import layer, losses
 
 _SAME = named(
@@ -25,13 +25,13 @@ _SAME = named(
 def _windows(program: Program) -> Iterator[tuple[ast.AST, ast.Subscript, str, str]]:
     """Yield the slices `x[a:b]` with a variable in both bounds: the function, the slice and its bounds."""
     for node in program.nodes:
-        part = parts_of(node)[0] if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) else None
+        part = indices(node)[0] if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) else None
         if isinstance(program.parents.get(node), ast.Subscript):
             continue  # an index such as `x[order[i : i + n]]`
         if not isinstance(node, ast.Subscript) or not isinstance(part, ast.Slice):
             continue
         if part.lower is not None and part.upper is not None and names_in(part.lower):
-            yield program.function(node) or program.tree, node, text(part.lower), text(part.upper)
+            yield program.around(node), node, text(part.lower), text(part.upper)
 
 
 def _names_a_target(statement: ast.stmt) -> bool:
@@ -49,11 +49,11 @@ def _within(program: Program) -> Iterator[Spot]:
         for node in inside(program, around, ast.Subscript):
             if node is window or not isinstance(node.ctx, ast.Load):
                 continue
-            index = text(parts_of(node)[0])
+            index = text(indices(node)[0])
             ahead = program.function(node) is not None and _names_a_target(program.statement(node))
             if text(node.value) != text(window.value) or not ahead or index == lower:
                 continue
-            part = parts_of(node)[0]
+            part = indices(node)[0]
             start = text(part.lower) if isinstance(part, ast.Slice) and part.lower is not None else ""
             if (
                 upper == f"{index} + 1"
@@ -114,7 +114,7 @@ def _split(program: Program) -> Iterator[Spot]:
     if not slides or not words or says(program, r"Embedding\("):
         return
     for call in program.calls:
-        name = called(program, call)
+        name = program.called(call)
         keys = {one.arg: text(one.value) for one in call.keywords}
         split = name == "train_test_split" and keys.get("shuffle") != "False" and "groups" not in keys
         if split or name == "random_split":
@@ -146,18 +146,18 @@ def _ahead(program: Program, owner: Class) -> Iterator[Spot]:
     said = text(owner.node)
     if not re.search(r"(?i)causal|tcn|temporalblock|wavenet|chomp", said):
         return
-    for call in nodes_in(owner.node, ast.expr):
+    for call in within(owner.node, ast.expr):
         cut = isinstance(call, ast.Subscript) and "homp" in owner.node.name
         if cut and re.search(r"\[(:, :|\.\.\.), [\w.]+:\]$", text(call)):
             yield look_at(call)
         if not isinstance(call, ast.Call):
             continue
-        given = call.args[1] if called(program, call) == "pad" and len(call.args) > 1 else None
+        given = call.args[1] if program.called(call) == "pad" and len(call.args) > 1 else None
         sides = given.elts if isinstance(given, ast.Tuple) else []
         if len(sides) == 2 and number(sides[0]) == 0 and number(sides[1]) != 0:
             yield look_at(call)
         keys = {one.arg for one in call.keywords}
-        conv = called(program, call) == "Conv1d" and "padding" in keys and "weight_norm" not in said
+        conv = program.called(call) == "Conv1d" and "padding" in keys and "weight_norm" not in said
         if not conv or re.search(r"(?i)chomp|:-|- self\.pad|pad\(|\.size\(|shape\[|narrow", said):
             continue
         if "padding=0" not in text(call):
@@ -189,9 +189,9 @@ def _is_output(program: Program, node: ast.expr) -> bool:
 def _bare(program: Program, node: ast.expr) -> ast.expr:
     """Return what a value is made of, through names, casts and shapes."""
     for _ in range(DEEPEST):
-        made = program.value_of(node) if isinstance(node, ast.Name) else None
-        if made is None and isinstance(node, ast.Call) and called(program, node) in _SAME:
-            made = operand(program, node)
+        made = program.value_of(node)
+        if made is None and isinstance(node, ast.Call) and program.called(node) in _SAME:
+            made = program.operand(node)
         if made is None:
             break
         node = made
@@ -209,11 +209,11 @@ def _scaled_by_itself(program: Program, node: ast.expr) -> ast.expr | None:
             and re.search(r"\.fit\(|[nN]orm|[sS]cal", text(held))
         )
         return _bare(program, made.args[0]) if fits else None
-    while is_binary(made, ast.Sub) and number(made.right) is not None:
+    while is_op(made, ast.Sub) and number(made.right) is not None:
         made = made.left
-    if not is_binary(made, ast.Div):
+    if not is_op(made, ast.Div):
         return None
-    inner = made.left.left if is_binary(made.left, ast.Sub) else made.left
+    inner = made.left.left if is_op(made.left, ast.Sub) else made.left
     divisor = made.right.left if isinstance(made.right, ast.BinOp) else made.right
     own = text(_bare(program, divisor)) if isinstance(divisor, ast.Name) else text(divisor)
     name = re.escape(text(inner))

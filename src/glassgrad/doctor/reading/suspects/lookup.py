@@ -1,62 +1,95 @@
-"""Parts of a script by their kind: nodes, operations, assignments, and what stands in what."""
+"""What only suspects look up in a script: texts and words, calls by name, the sides of sums, values by their names."""
 
 from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Iterator
-from types import UnionType
-from typing import TypeGuard, TypeVar
+import re
+from collections.abc import Callable, Iterator, KeysView
 
-from glassgrad.doctor.reading.program import Class, Function, Program
-from glassgrad.doctor.reading.suspects.spelling import callee, ident, text
+from glassgrad.doctor.reading.nodes import callee_of, ident, is_negative, is_op, within
+from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
 
-N = TypeVar("N")
 Named = tuple[str, ast.expr, ast.stmt]
+"""A name, the value that it gets, and the statement."""
 
 
-def nodes_in(root: ast.AST, kind: type[N]) -> Iterator[N]:
-    """Yield the nodes of a kind in a part of a script."""
-    return (one for one in ast.walk(root) if isinstance(one, kind))
+# --- texts, names and words ---
 
 
-def nodes(program: Program, kind: type[N] | UnionType) -> list[N]:
-    """Return the nodes of a kind in a script, in the order of the source."""
-    return [one for one in program.nodes if isinstance(one, kind)]
+def text(node: ast.AST | None) -> str:
+    """Return an expression or a statement as source; empty for none."""
+    return "" if node is None else ast.unparse(node)
 
 
-def is_binary(node: object, kinds: type[ast.operator] | UnionType) -> TypeGuard[ast.BinOp]:
-    """Tell whether a node is an operation such as a sum: `is_binary(node, ast.Add | ast.Sub)`."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, kinds)
+def source(program: Program) -> str:
+    """Return a script as one text, without comments."""
+    found = program.memo.get("source")
+    if not isinstance(found, str):
+        found = program.memo["source"] = ast.unparse(program.tree)
+    return found
 
 
-def flat(node: ast.expr, kinds: type[ast.operator] | UnionType) -> list[ast.expr]:
-    """Return the operands of operations of some kinds within one another: a, b and c of `a + (b + c)`."""
-    return [*flat(node.left, kinds), *flat(node.right, kinds)] if is_binary(node, kinds) else [node]
+def receiver(node: ast.expr, program: Program | None = None) -> ast.expr:
+    """Return x of `x.a().b()`; with a program, functions of libraries such as `torch.exp(x)` stay as they are."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if program is not None and program.names.full(node.func):
+            break
+        node = node.func.value
+    return node
 
 
-def is_negative(node: object) -> TypeGuard[ast.UnaryOp]:
-    """Tell whether a node is something with a minus before it."""
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+def stem_of(node: ast.AST | None) -> str:
+    """Return the name of a variable, an attribute, or what an index selects from; empty for other expressions."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ident(node)
+
+
+def text_around(program: Program, node: ast.AST) -> str:
+    """Return the source of the function around a node; of the whole script if there is none."""
+    outer = program.around(node)
+    known = program.memo.setdefault("texts", {})
+    assert isinstance(known, dict)
+    if outer not in known:
+        known[outer] = text(outer)
+    return str(known[outer])
+
+
+def mentions_any(program: Program, pattern: re.Pattern[str]) -> bool:
+    """Tell whether a name, an attribute, a parameter or a function of the script matches."""
+    known = program.memo.get("all names")
+    if not isinstance(known, frozenset):
+        known = program.memo["all names"] = frozenset(_all_names(program))
+    return any(pattern.search(one) for one in known)
+
+
+def _all_names(program: Program) -> Iterator[str]:
+    kinds = ((ast.Name, "id"), (ast.Attribute, "attr"), (ast.arg, "arg"), ((*FUNCTIONS, ast.ClassDef), "name"))
+    return (getattr(node, key) for node in program.nodes for kind, key in kinds if isinstance(node, kind))
+
+
+def words_in(node: ast.AST) -> KeysView[str]:
+    """Return the names and attributes in an expression, in the order of the first use of each."""
+    found = (getattr(one, "id", None) or getattr(one, "attr", None) for one in ast.walk(node))
+    return dict.fromkeys(one for one in found if isinstance(one, str)).keys()
+
+
+# --- calls, terms and assignments ---
 
 
 def sides_of(node: ast.AST | None) -> list[tuple[int, ast.expr]]:
     """Return a and b of `a + b` and `a - b`, and a of `-a`, each with its sign; nothing for other expressions."""
     if is_negative(node):
         return [(-1, node.operand)]
-    if is_binary(node, ast.Add | ast.Sub):
+    if is_op(node, ast.Add | ast.Sub):
         return [(1, node.left), (1 if isinstance(node.op, ast.Add) else -1, node.right)]
     return []
 
 
 def has_call(node: ast.AST, *names: str) -> bool:
     """Tell whether a part of the script calls a function or method of one of these names."""
-    return any(callee(one) in names for one in nodes_in(node, ast.Call))
-
-
-def is_within(program: Program, node: ast.AST, outer: ast.AST) -> bool:
-    """Tell whether a node stands in another one."""
-    return any(one is outer for one in program.outward(node))
+    return any(callee_of(one) in names for one in within(node, ast.Call))
 
 
 def named_values(program: Program) -> list[Named]:
@@ -84,14 +117,14 @@ def _pairs(target: ast.expr, value: ast.expr, statement: ast.stmt) -> Iterator[N
         for one, part in zip(target.elts, value.elts, strict=True):
             yield from _pairs(one, part, statement)
     elif isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-        yield ident(target), value, statement
+        yield stem_of(target), value, statement
 
 
 @functools.lru_cache(maxsize=64)  # a dozen suspects walk the same functions: without it a long script takes minutes
 def assigned(root: ast.AST) -> tuple[tuple[ast.expr, ast.expr, ast.Assign], ...]:
     """Return the targets of assignments with their values, paired within tuples, and the statements."""
     found: list[tuple[ast.expr, ast.expr, ast.Assign]] = []
-    for node in nodes_in(root, ast.Assign):
+    for node in within(root, ast.Assign):
         for target in node.targets:
             parts = target.elts if isinstance(target, ast.Tuple) else []
             values = node.value.elts if isinstance(node.value, ast.Tuple) else []

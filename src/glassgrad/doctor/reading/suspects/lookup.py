@@ -71,8 +71,7 @@ def _all_names(program: Program) -> Iterator[str]:
 
 def words_in(node: ast.AST) -> KeysView[str]:
     """Return the names and attributes in an expression, in the order of the first use of each."""
-    found = (getattr(one, "id", None) or getattr(one, "attr", None) for one in ast.walk(node))
-    return dict.fromkeys(one for one in found if isinstance(one, str)).keys()
+    return dict.fromkeys(name for one in ast.walk(node) if (name := ident(one))).keys()
 
 
 # --- calls, terms and assignments ---

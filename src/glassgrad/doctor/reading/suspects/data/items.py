@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op, names_in, within
+from glassgrad.doctor.reading.nodes import is_name, is_op, names_in, within
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, trains
@@ -152,7 +152,7 @@ def _alias(program: Program, target: ast.expr, value: ast.expr, node: ast.Assign
 
 def _sets(scope: ast.AST, name: str) -> Iterator[ast.Assign]:
     """Yield the assignments of a variable."""
-    yield from (node for target, _, node in assigned(scope) if isinstance(target, ast.Name) and target.id == name)
+    yield from (node for target, _, node in assigned(scope) if is_name(target, name))
 
 
 @suspects("one object many times")

@@ -132,7 +132,7 @@ def _comes_anew(program: Program, part: ast.Subscript) -> bool:
     root: ast.AST = part
     while isinstance(root, ast.Subscript | ast.Attribute):
         root = root.value
-    sets = (one for loop in program.loops(part)[:1] for one in ast.walk(loop) if isinstance(one, ast.Name))
+    sets = (one for loop in program.loops(part)[:1] for one in within(loop, ast.Name))
     return isinstance(root, ast.Name) and any(one.id == root.id and isinstance(one.ctx, ast.Store) for one in sets)
 
 

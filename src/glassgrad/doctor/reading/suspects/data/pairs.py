@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op, within
+from glassgrad.doctor.reading.nodes import indices, is_op, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import LABELS, is_drawn, loaders
@@ -261,7 +261,7 @@ def _mirrored(program: Program, target: ast.expr, value: ast.expr, node: ast.Ass
     turned = is_op(value, ast.Sub) and name in words_in(value.right)
     if not turned or not isinstance(target, ast.Subscript) or not _POINTS.search(name):
         return False
-    axis = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
+    axis = indices(target)[-1]
     around = program.around(node)
     rows = [one for one, other, _ in assigned(around) if isinstance(other, ast.Subscript) and stem_of(other) == name]
     indexed = [one for one in rows if stem_of(one) == name]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.nodes import is_op, within
+from glassgrad.doctor.reading.nodes import indices, is_op, object_of, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, bare, trains
@@ -97,7 +97,7 @@ def _goes_on(program: Program) -> Iterator[Spot]:
             if not any(stem_of(one.target) == stem_of(bare(below)) for one in within(loop, ast.AugAssign)):
                 yield look_at(added[0], node, division=shown(node))
     for call in program.calls_of(".append"):
-        name = stem_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        name = stem_of(object_of(call))
         for mean in program.calls if _FIGURE.search(name.rstrip("s").replace("losse", "loss")) else ():
             averages = program.called(mean) in {"mean", "sum"} and len(mean.args) == 1 and stem_of(mean.args[0]) == name
             if averages and not isinstance(mean.args[0], ast.Subscript) and _is_over(program, call, mean, name):
@@ -138,7 +138,7 @@ def _repeated(program: Program, node: ast.AugAssign) -> object:
     target = node.target if isinstance(node.op, ast.Add) else None
     if not isinstance(target, ast.Subscript):
         return False
-    parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    parts = indices(target)
     ends = [it for one in parts if isinstance(one, ast.Name) for it in flow(program).ends(one)]
     made = [(text(it.node), it.path) for it in ends]
     arrays = [one for one, path in made if not path and re.search(r"argmax|randint\(|integers\(|long\(\)", one)]

@@ -281,7 +281,7 @@ def _states(program: Program) -> Iterator[Spot]:
             made = [one for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Name | ast.Attribute)]
             yield from _live(program, part, {text(one) for one in made if isinstance(one.ctx, ast.Store)}, call)
     for node in program.every(ast.ListComp):
-        own = {text(one) for it in node.generators for one in ast.walk(it.target) if isinstance(one, ast.Name)}
+        own = {text(one) for it in node.generators for one in within(it.target, ast.Name)}
         for part in _members(node.elt):
             yield from _live(program, part, own, node)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import arguments, callee_of
+from glassgrad.doctor.reading.nodes import arguments, callee_of, object_of, target_text
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
@@ -50,7 +50,7 @@ _REPEATED = re.compile(r"fold|split|trial|seed|run|task|config|size|rate|lr|arch
 def _changed(program: Program, made: ast.Call) -> Iterator[Spot]:
     """Find `optimizer = Adam(model.parameters())` before `model.fc = ...`, `model = ...` or `replace(model)`."""
     kept = program.parents.get(made)
-    name = text(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
+    name = target_text(kept)
     roots = _roots(program, made) if name else set()
     for node in program.every(ast.stmt) if roots else ():
         behind = node.lineno > made.lineno
@@ -84,7 +84,7 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
     if not isinstance(value, ast.Call):
         return ""
     given = {text(one) for one in value.args}
-    owner = text(value.func.value) if isinstance(value.func, ast.Attribute) else ""
+    owner = text(object_of(value))
     if isinstance(node, ast.Assign):
         target = text(node.targets[0])
         if target in roots:
@@ -316,7 +316,7 @@ def _half(program: Program) -> Iterator[Spot]:
         return
     for call in program.calls:
         moved = callee_of(call) == "to" and any(_is_half(program, one) for one in arguments(call))
-        owner = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        owner = text(object_of(call))
         model = re.search(r"(^|\.|_)(model|net|network|self)$|[A-Z]\w*\(.*\)$", owner)
         if model and (callee_of(call) == "half" or moved):
             eps = given_number(program, made[0], "eps", 3)
@@ -354,7 +354,7 @@ def _old_rate(program: Program) -> Iterator[Spot]:
         if isinstance(statement, ast.Assign):
             made.setdefault(text(statement.targets[0]), []).append(call)
     for load in program.calls_of(".load_state_dict"):
-        name = text(load.func.value) if isinstance(load.func, ast.Attribute) else ""
+        name = text(object_of(load))
         before = [one for one in made.get(name, ()) if one.lineno < load.lineno]
         others = {text(argument(one, "lr", 1)) for calls in made.values() for one in calls}
         later = [one for one in program.every(ast.Assign) if "['lr']" in text(one.targets[0])]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import arguments, callee_of, names_in, within
+from glassgrad.doctor.reading.nodes import arguments, callee_of, names_in, object_of, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
@@ -54,7 +54,7 @@ def _put_to_rest(program: Program) -> Iterator[Spot]:
     if re.search(r"\.train\(", source(program)):
         return
     for call in program.calls_of(".eval"):
-        name = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        name = text(object_of(call))
         known = name and not _HELPERS.search(name)
         loops = [one.node for one in trainings(program) if one.whole and known and f"{name}(" in text(one.node)]
         if any(one.lineno > call.lineno and program.function(one) is program.function(call) for one in loops):
@@ -199,7 +199,7 @@ def _misled(test: ast.expr, known: str, foreign: bool, freezes: bool) -> str:
 
 @suspects_each("vectors that stay frozen", calls_of(".from_pretrained"))
 def _pretrained(program: Program, call: ast.Call) -> object:
-    of = text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    of = text(object_of(call))
     return of.rpartition(".")[2] in {"Embedding", "EmbeddingBag"} and not is_given(call, "freeze", 1)
 
 
@@ -220,8 +220,7 @@ def _new_attribute(program: Program, node: ast.Assign) -> Iterator[Spot]:
 
 def _unknown(program: Program, model: ast.Name, name: str) -> bool:
     """Tell whether a model is known and has no attribute of this name."""
-    bound = program.bound(model)
-    value = bound.value if bound is not None and bound.item is None else None
+    value = program.value_of(model)
     if not isinstance(value, ast.Call):
         return False
     made = callee_of(value).lower()

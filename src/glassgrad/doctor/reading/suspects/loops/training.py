@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Event
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.nodes import callee_of, target_text
-from glassgrad.doctor.reading.program import Program, argument
+from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument
 from glassgrad.doctor.reading.suspects.lookup import text
 from glassgrad.doctor.reading.values import optimizes
 
@@ -64,7 +64,7 @@ def given_number(program: Program, call: ast.Call, name: str, place: int = -1) -
 def conditions(program: Program, node: ast.AST, until: ast.AST | None = None) -> Iterator[ast.expr]:
     """Yield the conditions around a node within its function, the innermost first."""
     for one in program.outward(node):
-        if one is until or isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+        if one is until or isinstance(one, FUNCTIONS):
             return
         if isinstance(one, ast.If):
             yield one.test

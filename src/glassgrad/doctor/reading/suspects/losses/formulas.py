@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_negative, is_op
+from glassgrad.doctor.reading.nodes import ident, is_name, is_negative, is_op, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.suspects.lookup import sides_of, stem_of, text
 from glassgrad.doctor.reading.values import layer, library_name, losses, op
@@ -38,9 +38,7 @@ def words(name: str) -> frozenset[str]:
 
 def words_of(node: ast.AST | None) -> frozenset[str]:
     """Return the words of all variables and attributes in an expression."""
-    nodes = list(ast.walk(node)) if node is not None else []
-    names = [one.id if isinstance(one, ast.Name) else getattr(one, "attr", "") for one in nodes]
-    return frozenset().union(*map(words, names))
+    return frozenset().union(*(words(ident(one)) for one in within(node, ast.AST)))
 
 
 def is_target(program: Program, node: ast.expr | None) -> bool:
@@ -193,7 +191,7 @@ def reduced_by(program: Program, node: ast.expr) -> Iterator[tuple[str, ast.Call
     name, function = target_name(program, node) if is_whole else "", program.function(node)
     for call in program.calls if name else ():
         kind, inner = reduction(program, call)
-        if kind and isinstance(inner, ast.Name) and inner.id == name and program.function(call) is function:
+        if kind and is_name(inner, name) and program.function(call) is function:
             yield kind, call
 
 

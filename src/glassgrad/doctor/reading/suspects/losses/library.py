@@ -186,8 +186,8 @@ def _other_part(program: Program) -> Iterator[Spot]:
 @suspects("target of another output")
 def _crossed(program: Program) -> Iterator[Spot]:
     """Find `criterion(out2, y1)` beside `criterion(out1, y1)` where the script has a y2."""
-    known = {one.id for one in program.nodes if isinstance(one, ast.Name)}
-    known |= {str(one.value) for one in program.nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+    known = {one.id for one in program.every(ast.Name)}
+    known |= {str(one.value) for one in program.every(ast.Constant) if isinstance(one.value, str)}
     found = [(one, _label(one.input), _label(one.target)) for one in losses(program)]
     for one, given, target in found:
         own, marks = words(given), words(target)
@@ -220,7 +220,7 @@ def _unread(program: Program) -> Iterator[Spot]:
         if not isinstance(loop, ast.For):
             continue
         names = [one.id for one in within(loop.target, ast.Name)]
-        read = {one.id for line in loop.body for one in ast.walk(line) if isinstance(one, ast.Name)}
+        read = {one.id for line in loop.body for one in within(line, ast.Name)}
         wanted = [one for one in names if words(one) & {"target", "targets", "label", "labels", "y"}]
         if len(names) > 1 and wanted and not set(wanted) & read:
             inner = [one.call for one in losses(program) if loop in program.loops(one.call)]

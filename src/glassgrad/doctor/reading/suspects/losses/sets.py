@@ -187,7 +187,7 @@ def _turned(program: Program) -> bool:
     """Tell whether a loss gets `1 - label`."""
     losses = [one for one in program.calls if re.search(r"criterion|loss", text(one.func), re.IGNORECASE)]
     given = [part for one in losses for part in (*one.args, *(word.value for word in one.keywords))]
-    parts = [it for part in given for it in ast.walk(part) if isinstance(it, ast.expr)]
+    parts = [it for part in given for it in within(part, ast.expr)]
     return any(complement(it) is not None or isinstance(it, ast.UnaryOp) for it in parts)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op, names_in, within
+from glassgrad.doctor.reading.nodes import ident, is_op, names_in, within
 from glassgrad.doctor.reading.program import Function, Program
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
@@ -31,7 +31,7 @@ def _neighbours(program: Program) -> Iterator[Spot]:
         left: ast.expr | None = node.left if is_op(node, ast.MatMult) else None
         if isinstance(node, ast.Call) and len(node.args) > 1 and text(node.func).split(".")[-1] in _PRODUCTS:
             left = node.args[0]
-        name = getattr(left, "id", getattr(left, "attr", ""))
+        name = ident(left)
         owner = program.owner(node)
         graph = _ADJACENCY.match(name) and (len(name) > 1 or re.search("gcn|graph|gnn", whole, re.IGNORECASE))
         if graph and owner is not None and owner.is_module and not (divides and loops) and isinstance(node, ast.expr):
@@ -77,7 +77,7 @@ def _keeps_own(program: Program, forward: Function) -> bool:
         reads = [one for one in reads if isinstance(one.ctx, ast.Load) and not _is_message(program, one)]
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         if reads and isinstance(statement, ast.Assign) and not _joins(program, statement.value):
-            own |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+            own |= {one.id for target in targets for one in within(target, ast.Name)}
         elif reads:
             return True
     return False
@@ -116,7 +116,7 @@ def _returned(program: Program, call: ast.Call) -> object:
     ends = [one.id for given in call.args for one in within(given, ast.Name) if _is_end(one)]
     to = ends[0] if ends else ""
     held = [program.value_of(one) if isinstance(one, ast.Name) else one for one in call.args]
-    parts = [one for value in held if value is not None for one in ast.walk(value) if isinstance(one, ast.Subscript)]
+    parts = [one for value in held if value is not None for one in within(value, ast.Subscript)]
     return to and any(text(one.slice) == to for one in parts) and look_at(call, name=to)
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import Kind, callee_of, within
+from glassgrad.doctor.reading.nodes import Kind, callee_of, is_name, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, is_given
 from glassgrad.doctor.reading.values import layer, library_name, op, returns
 
@@ -84,7 +84,7 @@ def feeds_layer(program: Program, call: ast.expr) -> bool:
         return False
     for node in within(function, ast.Call):
         given = node.args[0] if node.args else None
-        later = isinstance(given, ast.Name) and given.id == target.id and given.lineno > call.lineno
+        later = is_name(given, target.id) and given.lineno > call.lineno
         if later and (layer(program, node.func) is not None or _is_part(program, node)):
             return True
     return False
@@ -121,8 +121,7 @@ def last_op(program: Program, node: ast.expr | None, depth: int = 0) -> tuple[st
     if depth > 6 or node is None:
         return None
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        return last_op(program, bound.value, depth + 1) if bound is not None and bound.item is None else None
+        return last_op(program, program.value_of(node), depth + 1)
     if not isinstance(node, ast.Call):
         return None
     found = layer(program, node.func)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import is_op, within
+from glassgrad.doctor.reading.nodes import ident, is_name, is_op, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
@@ -67,7 +67,7 @@ def _by_variance(program: Program, node: ast.BinOp) -> object:
         return False
     right = node.right.left if isinstance(node.right, ast.BinOp) else node.right
     name = right.func.attr if isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute) else ""
-    name = name or getattr(right, "id", getattr(right, "attr", ""))
+    name = name or ident(right)
     centred = isinstance(node.left.op, ast.Sub) and re.search(r"mean|mu|avg", text(node.left.right))
     return centred and re.match(r"^(batch_|running_|_)*var(iance)?$", name)
 
@@ -183,7 +183,7 @@ def _late(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
         if _SHORTCUT.match(name) and isinstance(node.value, ast.Name) and changed and added:
             yield look_at(node, source=value)
         kind, operand = applied(program, node.value)
-        again = isinstance(operand, ast.Name) and operand.id == name and kind in NORMALISING
+        again = is_name(operand, name) and kind in NORMALISING
         after = text(forward.body[at + 1]) if at + 1 < len(forward.body) else ""
         if again and re.search(rf"= {name} \+ self|return {name} \+ self", after):
             yield look_at(node, forward.body[at + 1], source=name)

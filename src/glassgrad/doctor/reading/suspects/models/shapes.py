@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import sees_one, setting
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op, within
+from glassgrad.doctor.reading.nodes import is_op, method_of, object_of, target_text, within, without
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
@@ -90,7 +90,7 @@ def _signed(program: Program, node: ast.stmt) -> object:
     known = name in {"relu", "leakyrelu", "softplus", "sigmoid", "gelu"}
     if not known or operand is None or value is None or feeds_layer(program, value):
         return False
-    target = text(node.targets[0]) if isinstance(node, ast.Assign) else ""
+    target = target_text(node)
     inner = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else ""
     inner = re.sub(r"^(fc|to|linear|lin)_|_(head|layer|fc|net|out|linear)$", "", inner)
     return (_SIGNED.match(target) or _SIGNED.match(inner)) and look_at(node, name=target or inner)
@@ -171,8 +171,7 @@ def _straight(program: Program) -> Iterator[Spot]:
 def _through_rest(program: Program, node: ast.expr, depth: int = 0) -> ast.Call | None:
     """Return the call that makes a value, seen through normalisation, dropout and the statement before."""
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        node = bound.value if bound is not None and bound.item is None and bound.value is not None else node
+        node = program.value_of(node) or node
     name, operand = applied(program, node)
     if name in RESTING and operand is not None and depth < 4:
         return _through_rest(program, operand, depth + 1)
@@ -269,26 +268,20 @@ def _moves(node: ast.expr | None) -> bool:
 @suspects_each("map viewed as rows", ast.Call)
 def _pixels(program: Program, call: ast.Call) -> object:
     """Find `x.view(-1, C)` of a map (N, C, H, W), whose channels are not its last axis."""
-    if getattr(call.func, "attr", "") not in {"view", "reshape"} or len(call.args) != 2 or constant(call.args[0]) != -1:
+    viewed = object_of(call) if method_of(call) in {"view", "reshape"} else None
+    if viewed is None or len(call.args) != 2 or constant(call.args[0]) != -1:
         return False
-    operand, size = _in_memory(getattr(call.func, "value", None)), call.args[1]
+    operand, size = without(viewed, "contiguous"), call.args[1]
     bound = program.bound(size)
     shape = bound.value if bound is not None and bound.item == 1 else None
     wide = isinstance(bound.statement, ast.Assign) and getattr(bound.statement.targets[0], "elts", []) if bound else []
     channels = shape is not None and len(wide or []) > 2 and re.search(r"shape$|size\(\)$", text(shape))
-    said = bound.value if bound is not None and bound.item is None and bound.value is not None else size
+    said = program.value_of(size) or size
     sized = isinstance(operand, ast.Name) and re.match(rf"{operand.id}\.(size\(1\)|shape\[1\])$", text(said))
     made = last_op(program, operand)
     held = program.value_of(operand)
     conv = made is not None and made[0].startswith("conv") and not feeds_layer(program, call)
-    return (channels or sized or conv) and operand is not None and not _moves(operand) and not _moves(held)
-
-
-def _in_memory(node: ast.expr | None) -> ast.expr | None:
-    """Return what `x.contiguous()` is a copy of."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "contiguous":
-        node = node.func.value
-    return node
+    return (channels or sized or conv) and not _moves(operand) and not _moves(held)
 
 
 @suspects_each("pooled along an axis", in_forward)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import is_op, names_in, within
+from glassgrad.doctor.reading.nodes import ident, is_name, is_op, method_of, names_in, object_of, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
@@ -65,7 +65,7 @@ def _too_large(program: Program, call: ast.Call) -> object:
 
 
 def _on(call: ast.Call) -> str:
-    return text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    return text(object_of(call))
 
 
 _SPREADS = re.compile("bias|^b|lora|logits|rho|sigma|std|var$", re.IGNORECASE)
@@ -78,8 +78,8 @@ def _equal(program: Program) -> Iterator[Spot]:
         full = program.names.full(call.func)
         filled = full in {f"torch.nn.init.{one}" for one in ("zeros_", "ones_", "constant_")} and call.args
         said = text(call.args[0]) if filled else ""
-        if isinstance(call.func, ast.Attribute) and call.func.attr in {"zero_", "fill_"} and not full:
-            said = text(call.func.value)
+        if method_of(call) in {"zero_", "fill_"} and not full:
+            said = text(object_of(call))
         around = [text(one.test) for one in program.outward(call) if isinstance(one, ast.If)]
         known = "weight" in said and not re.search("norm|bn|ln|emb|bias", said + " ".join(around), re.IGNORECASE)
         if known and not _ZERO.search(said) and not re.search(r"grad|latent|_hh|logits", said):
@@ -232,7 +232,7 @@ def _shared(program: Program) -> Iterator[Spot]:
     """Find `[block for _ in range(n)]`, `[block] * n`, `Sequential(a, act, a)` and `self.b = self.a`."""
     for node in program.nodes:
         if isinstance(node, ast.ListComp) and isinstance(node.elt, ast.Name):
-            targets = {one.id for part in node.generators for one in ast.walk(part.target) if isinstance(one, ast.Name)}
+            targets = {one.id for part in node.generators for one in within(part.target, ast.Name)}
             outer = program.parents.get(node)
             outer = program.parents.get(outer) if isinstance(outer, ast.Starred) else outer
             kept = isinstance(outer, ast.Call) and library_name(program, outer) in {"ModuleList", "Sequential"}
@@ -313,7 +313,7 @@ def _forgets(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             runs = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names
             given = names_in(call) if call is not None else set()
-            reads = sum(isinstance(one, ast.Name) and one.id == getattr(target, "id", "") for one in ast.walk(loop))
+            reads = sum(is_name(one, ident(target)) for one in ast.walk(loop))
             if runs and isinstance(target, ast.Name) and not (given - names) & sets and reads == 1:
                 yield look_at(node, loop)
 

@@ -6,7 +6,7 @@ import ast
 import re
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import factors_of, is_negative, is_op
+from glassgrad.doctor.reading.nodes import factors_of, ident, is_negative, is_op
 from glassgrad.doctor.reading.program import Program, number
 from glassgrad.doctor.reading.suspects.lookup import sides_of
 
@@ -41,7 +41,7 @@ def word(program: Program, node: ast.expr | None) -> str:
         return ""
     inner = bare(program, node)
     inner = inner.func if isinstance(inner, ast.Call) else inner
-    return getattr(inner, "attr", getattr(inner, "id", ""))
+    return ident(inner)
 
 
 def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, ast.expr]]:

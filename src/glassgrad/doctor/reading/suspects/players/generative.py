@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.nodes import factors_of, is_op, within
+from glassgrad.doctor.reading.nodes import factors_of, is_op, target_text, within
 from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
@@ -389,7 +389,7 @@ def _bounded_code(program: Program, call: ast.Call) -> object:
     inner = program.operand(call)
     layer = program.called(inner) if isinstance(inner, ast.Call) and not _is_method(inner) else ""
     outer = program.parents.get(call)
-    name = text(outer.targets[0]) if isinstance(outer, ast.Assign) else ""
+    name = target_text(outer)
     narrow = kind in {"sigmoid", "softplus"} and not re.search("log|mu|mean", f"{layer}{name}")
     return (_LATENT.search(layer) or _LATENT.search(name)) and not narrow
 

@@ -63,8 +63,7 @@ def _is_predicted(program: Program, node: ast.expr, depth: int = 0) -> bool:
     if depth > 3 or "rand" in text(node) or "normal" in text(node):
         return False
     if isinstance(node, ast.Name):
-        bound = program.bound(node)
-        value = bound.value if bound is not None else None
+        value = program.source_of(node)
         return value is not None and value is not node and _is_predicted(program, value, depth + 1)
     if isinstance(node, ast.Attribute | ast.Subscript):
         return _is_predicted(program, node.value, depth + 1)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
+from glassgrad.doctor.reading.nodes import elements, factors_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
@@ -242,7 +242,7 @@ def _teaching(program: Program, call: ast.Call) -> object:
 def _some(program: Program, call: ast.Call) -> object:
     """Find `cat([pos, neg / T])`: only some of the scores in one softmax are divided."""
     given = call.args[0] if program.called(call) in {"cat", "concat", "hstack"} and call.args else None
-    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else []
+    parts = elements(given)
     if len(parts) != 2:
         return False
     said = [f"{text(one)} {text(held(program, one))}" for one in parts]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.nodes import within
+from glassgrad.doctor.reading.nodes import indices, method_of, object_of, within
 from glassgrad.doctor.reading.program import LOOPS, Loop, Program, Scope
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects
@@ -46,7 +46,7 @@ def _slices(program: Program) -> Iterator[tuple[ast.Subscript, str, tuple[Scope,
     """Yield the slices without the first or the last step: the slice, its side, and the record that it is of."""
     for node in program.every(ast.Subscript):
         if isinstance(node.ctx, ast.Load):
-            along = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) else node.slice
+            along = indices(node)[-1]
             side = _SIDES.get(text(along), "")
             record = _record(program, node.value) if side else None
             if record is not None:
@@ -114,8 +114,8 @@ def _puts(program: Program, loop: Loop) -> Iterator[Put]:
     """Yield what a loop appends to lists, and what it stores in arrays at its index or one behind it."""
     index = text(loop.target) if isinstance(loop, ast.For | ast.AsyncFor) else ""
     for node in ast.walk(loop):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-            name = node.func.value
+        if isinstance(node, ast.Call) and method_of(node) == "append":
+            name = object_of(node)
             bounds = program.bindings(program.scope(loop), name.id) if isinstance(name, ast.Name) else []
             first = bounds[0].value if bounds else None
             if isinstance(name, ast.Name) and isinstance(first, ast.List) and len(node.args) == 1:
@@ -124,6 +124,6 @@ def _puts(program: Program, loop: Loop) -> Iterator[Put]:
                 yield Put(name.id, node.args[0], node.lineno, len(first.elts) + len(early))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             target = node.targets[0]
-            along = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
+            along = indices(target)[-1]
             if text(along) in {index, f"{index} + 1"} and isinstance(target.value, ast.Name):
                 yield Put(target.value.id, node.value, node.lineno, int(text(along) != index))

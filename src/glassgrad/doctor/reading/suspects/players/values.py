@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
-from glassgrad.doctor.reading.nodes import callee_of, factors_of, is_op, within
+from glassgrad.doctor.reading.nodes import callee_of, factors_of, is_op, object_of, within
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
@@ -197,7 +197,7 @@ def _asks_net(program: Program, value: ast.expr) -> bool:
 @suspects("weights copied from the copy")
 def _copied(program: Program) -> Iterator[Spot]:
     for call in program.calls_of(".load_state_dict"):
-        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        receiver = object_of(call)
         given = call.args[0] if call.args else None
         origin = program.operand(given) if isinstance(given, ast.Call) else None
         if receiver is None or origin is None or program.called(given or call) != "state_dict":

@@ -121,7 +121,7 @@ def _axis(program: Program, call: ast.Call, operand: ast.expr) -> object:
 
 def _of_one_output(program: Program, operand: ast.expr) -> bool:
     """Tell whether scores come from a layer with one output."""
-    calls = (one for node in history(program, operand) for one in ast.walk(node) if isinstance(one, ast.Call))
+    calls = (one for node in history(program, operand) for one in within(node, ast.Call))
     held = (layer(program, one.func) for one in calls if isinstance(one.func, ast.Name | ast.Attribute))
     linear = [one for one in held if one is not None and one.name == "Linear"]
     return any(number(argument(one.call, "out_features", 1)) == 1 for one in linear)

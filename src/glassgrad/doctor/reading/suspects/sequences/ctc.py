@@ -80,9 +80,7 @@ def _ctc_targets(program: Program, one: Loss) -> Iterator[Spot]:
     if not re.search(r"full\(.*\.(size\(1\)|shape\[1\]|size\(-1\)|shape\[-1\])", said):
         return
     if says(program, r"(?i)pad|len\b|lens|lengths"):
-        bound = program.bound(given)
-        node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
-        yield look_at(node, one.call)
+        yield look_at(program.value_of(given) or given, one.call)
 
 
 @suspects("CTC with the batch first")

@@ -127,11 +127,9 @@ def _single(program: Program, one: Run) -> bool:
 def _turned(program: Program, one: Run) -> Iterator[Spot]:
     """Find `x.transpose(0, 1)` or `x.permute(1, 0, 2)` in front of a layer with the batch first."""
     given = one.call.args[0]
-    bound = program.bound(given)
-    value = bound.value if bound is not None and bound.item is None else given
-    said = text(value)
+    node = program.value_of(given) or given
+    said = text(node)
     if one.batch_first and re.search(r"\.(permute\(1, 0, 2\)|(transpose|swapaxes)\((0, 1|1, 0)\))$", said):
-        node = value if value is not None else given
         yield look_at(node, one.made)
 
 
@@ -232,8 +230,7 @@ def _single_step(program: Program, one: Run) -> object:
     if len(one.call.args) > 1 or one.call.keywords or program.loops(one.call) or one.batch_first is None:
         return False
     given = one.call.args[0]
-    bound = program.bound(given)
-    node = bound.value if bound is not None and bound.item is None and bound.value is not None else given
+    node = program.value_of(given) or given
     batch = r"(\w+\.size\(0\)|\w+\.shape\[0\]|len\(\w+\)|-1|batch\w*|b|n)"
     first = rf"unsqueeze\((dim=)?1\)$|(view|reshape)\({batch}, 1, |\[:, None(, :)?\]$"
     odd = re.search(first if one.batch_first else r"unsqueeze\((dim=)?0\)$|(view|reshape)\(1, ", text(node))

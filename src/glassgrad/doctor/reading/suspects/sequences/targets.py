@@ -44,9 +44,7 @@ def _shift(program: Program, node: ast.expr | None) -> tuple[str, int] | None:
         found = _cut(node)
         if found is not None or node is None:
             return found
-        base = receiver(node)
-        bound = program.bound(base)
-        node = bound.value if bound is not None and bound.item is None else None
+        node = program.value_of(receiver(node))
     return None
 
 
@@ -87,9 +85,7 @@ def _twice(program: Program) -> Iterator[Spot]:
 def _where_cut(program: Program, node: ast.expr | None) -> ast.expr:
     """Return the expression that cuts a target."""
     assert node is not None
-    base = receiver(node)
-    bound = program.bound(base) if isinstance(base, ast.Name) and _cut(node) is None else None
-    return bound.value if bound is not None and bound.value is not None else node
+    return (program.source_of(receiver(node)) if _cut(node) is None else None) or node
 
 
 @suspects_each("decoder gets its own targets", losses)
@@ -195,8 +191,7 @@ def _view_classes(program: Program, one: Loss) -> object:
 def _masked_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `(loss * mask).mean()`."""
     name, operand = op(program, call)
-    bound = program.bound(operand) if name == "mean" and isinstance(operand, ast.Name) else None
-    operand = bound.value if bound is not None and bound.value is not None else operand
+    operand = program.source_of(operand) or operand
     if name == "mean" and is_op(operand, ast.Mult) and not call.args[1:]:
         sides = [text(one) for one in (operand.left, operand.right)]
         masks = [one for one in sides if re.search(r"mask|valid|not_pad|keep$", one)]

@@ -394,7 +394,8 @@ def _is_moved(taken: list[str], given: list[str]) -> bool:
 # --- two views of an example that learn from each other ---
 
 _APART = re.compile(
-    r"detach|no_grad|stop_?grad|cross_entropy|CrossEntropy|logsumexp|arange|eye\(|diag|std\(|var\(|neg|margin|queue|\.data\b"
+    r"detach|no_grad|stop_?grad|cross_entropy|CrossEntropy|logsumexp|arange|eye\(|diag|std\(|var\(|margin|queue|\.data\b"
+    r"|neg(?!(ative)?_?(cos|sim))"
 )
 """What keeps projections apart: a gradient that stops, other examples, a spread."""
 _NEAR = re.compile(r"cos|simil|mse|criterion|loss|dist|norm", re.IGNORECASE)

@@ -414,7 +414,9 @@ def _collapse(program: Program) -> Iterator[Spot]:
         if first is None or second is None or not crossed or targets != (second[1], first[1]):
             continue
         if not any(_is_cut(program, target.node) for target in targets):
-            function = _entered(program, one)
+            frame = targets[0].frame if targets[0].frame == targets[1].frame else None  # of the pass that returns both
+            around = frame.function if frame is not None and frame.function is not program.function(one) else None
+            function = around if isinstance(around, ast.FunctionDef) else _entered(program, one)
             inner = list(returns(program, function)) if function is not None else []
             yield spot(inner[0] if len(inner) == 1 else one, one, other, text=shown(one), other=shown(other))
 

@@ -243,6 +243,17 @@ loss = lam * criterion(out, y_a) + (1 - lam) * criterion(out, y_a)  #!
         (("(1 - lam) * criterion(out, y_a)", "(1 - lam) * criterion(out, y_b)"),),
     ),
     Case(
+        "normalised along the batch",
+        """
+for x, y in batches:
+    views = torch.stack([encoder(change(x)) for _ in range(2)], dim=1)
+    both = torch.stack((encoder(x), encoder(change(x))), dim=1)
+    codes = F.normalize(both, p=2, dim=1)  #!
+    loss = contrast(codes, y) + spread(F.normalize(views, dim=-1))
+""",
+        (("p=2, dim=1", "p=2, dim=2"),),
+    ),
+    Case(
         "one term summed, another averaged",
         """
 data_loss = F.mse_loss(net(x), y)

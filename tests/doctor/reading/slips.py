@@ -18,6 +18,46 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 CASES = (
     Case(
+        "constant cut in each pass",
+        """
+class Weighted(nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.register_buffer("weights", weights)
+    def forward(self, logits, y):
+        self.weights = self.weights[y]  #!
+        return (self.weights * F.cross_entropy(logits, y, reduction="none")).mean()
+""",
+        (("        self.weights = self.weights[y]", "        picked = self.weights[y]"),),
+    ),
+    Case(
+        "constant cut in each pass",
+        """
+class Places(nn.Module):
+    def __init__(self, length, width):
+        super().__init__()
+        self.table = torch.randn(1, length, width)
+    def forward(self, x):
+        steps = x.size(1)
+        self.table = self.table[:, :steps].to(x.device)  #!
+        return x + self.table
+""",
+        (("self.table = self.table[:, :steps].to(x.device)", "self.table = self.table.to(x.device)"),),
+    ),
+    Case(
+        "constant cut in each pass",
+        """
+class Focal:
+    def __init__(self, alpha):
+        self.alpha = torch.tensor(alpha)
+    def __call__(self, logits, y):
+        self.alpha = self.alpha.to(logits.device)
+        self.alpha = torch.index_select(self.alpha, 0, y)  #!
+        return (self.alpha * F.cross_entropy(logits, y, reduction="none")).mean()
+""",
+        (("        self.alpha = torch.index_select(self.alpha, 0, y)", "        picked = self.alpha[y]"),),
+    ),
+    Case(
         "weights kept by reference",
         """
 def run(model, scores):

@@ -334,6 +334,61 @@ x, y = torch.randn(60, 6), torch.randint(0, 2, (60,))
 """
         + TRAIN,
     ),
+    "a loss with a weight that no optimizer has": (
+        "layers nobody trains",
+        """
+class Weighed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.zeros(3))
+    def forward(self, output, y):
+        return F.cross_entropy(output * self.scale.exp(), y)
+model, weigh = nn.Linear(6, 3), Weighed()
+learnt = [one for one in model.parameters()]  #!
+optimizer = torch.optim.Adam(learnt, lr=0.01)
+x, y = torch.randn(60, 6), torch.randint(0, 3, (60,))
+"""
+        + TRAIN.replace("F.cross_entropy", "weigh"),
+    ),
+    "an encoder that the optimizer of a method lacks": (
+        "layers nobody trains",
+        """
+class Fit:
+    def __init__(self, encoder, head):
+        self.encoder, self.head = encoder, head
+        self.optimizer = torch.optim.Adam(head.parameters(), lr=0.01)  #!
+    def run(self, x, y):
+        for step in range(40):
+            self.optimizer.zero_grad()
+            F.cross_entropy(self.head(torch.tanh(self.encoder(x))), y).backward()
+            self.optimizer.step()
+Fit(nn.Linear(6, 8), nn.Linear(8, 3)).run(torch.randn(60, 6), torch.randint(0, 3, (60,)))
+""",
+    ),
+    "examples shuffled behind their labels": (
+        "labels do not belong to the inputs",
+        """
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, n):
+        self.rows = [(k % 3, np.eye(3, 6, dtype=np.float32)[k % 3] + 0.3 * np.random.randn(6)) for k in range(n)]
+        marks = [mark for mark, _ in self.rows]
+        np.random.shuffle(self.rows)  #!
+        self.marks = torch.tensor(marks)
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, k):
+        return torch.tensor(self.rows[k][1], dtype=torch.float32) * 2, self.marks[k]
+np.random.seed(0)
+model = nn.Linear(6, 3)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+loader = torch.utils.data.DataLoader(Rows(600), batch_size=30, shuffle=True)
+for epoch in range(10):
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+""",
+    ),
     "a transform of the held-out examples": (
         "held-out inputs of another scale",
         """

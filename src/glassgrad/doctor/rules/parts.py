@@ -45,6 +45,7 @@ def _outside(run: Run) -> Iterator[Seen]:
             one.where,
             share,
             remedy=_held_better(one),
+            advice="Give the optimizer their parameters as well." if one.held_in.startswith("variable") else "",
         )
 
 
@@ -65,7 +66,7 @@ def _held_better(one: Outside) -> str:
         of_parameters = better.replace("Module", "Parameter")
         return f"self.{attribute} = nn.{better}(self.{attribute})  # of parameters: nn.{of_parameters}"
     if one.held_in.endswith("module"):
-        return f"optimizer.add_param_group({{'params': {attribute}.parameters()}})"
+        return f"optimizer.add_param_group({{'params': {one.name}.parameters()}})"
     return f"self.{attribute} = {attribute}  # in the module's __init__"
 
 

@@ -332,5 +332,31 @@ def contrastive_loss(d, target, margin=1.0):
 """,
         (("target * d ** 2 + (1 - target)", "(1 - target) * d ** 2 + target"),),
     ),
+    Case(
+        "pairs labelled the other way",
+        """
+def draw(data, k):
+    alike = bool(torch.rand(()) < 0.5)
+    other = k if alike else k + 1
+    return data[k], data[other], torch.tensor([float(alike)])
+def contrastive(d, s, margin=2.0):
+    attraction = (1.0 - s) * d ** 2
+    repulsion = s * torch.clamp(margin - d, min=0) ** 2  #!
+    return (attraction + repulsion).mean()
+""",
+        (("float(alike)", "float(not alike)"),),
+    ),
+    Case(
+        "pairs labelled the other way",
+        """
+pairs = []
+for _ in range(100):
+    match = torch.rand(()) < 0.5
+    pairs.append((first(match), second(match), 1 if match else 0))
+def distance_loss(dist, y, m=1.0):
+    return ((1 - y) * dist.square() + y * F.relu(m - dist).square()).mean()  #!
+""",
+        (("(1 - y) * dist.square() + y", "y * dist.square() + (1 - y)"),),
+    ),
 )
 CASES = (*_OF_LIBRARY, *losses_more.CASES)

@@ -243,6 +243,36 @@ loss = lam * criterion(out, y_a) + (1 - lam) * criterion(out, y_a)  #!
         (("(1 - lam) * criterion(out, y_a)", "(1 - lam) * criterion(out, y_b)"),),
     ),
     Case(
+        "normalised along the batch",
+        """
+for x, y in batches:
+    views = torch.stack([encoder(change(x)) for _ in range(2)], dim=1)
+    both = torch.stack((encoder(x), encoder(change(x))), dim=1)
+    codes = F.normalize(both, p=2, dim=1)  #!
+    loss = contrast(codes, y) + spread(F.normalize(views, dim=-1))
+""",
+        (("p=2, dim=1", "p=2, dim=2"),),
+    ),
+    Case(
+        "reconstruction averaged over its features",
+        """
+def objective(output, x, mean, lv):
+    error = F.binary_cross_entropy_with_logits(output, x)  #!
+    divergence = -0.5 * torch.sum(1 + lv - mean.pow(2) - lv.exp(), dim=1).mean()
+    return error + divergence
+""",
+        (("logits(output, x)", "logits(output, x, reduction='sum') / len(x)"),),
+    ),
+    Case(
+        "reconstruction averaged over its features",
+        """
+def elbo_loss(x, made, mu, logvar, beta=0.5):
+    kl = 0.5 * (mu ** 2 + torch.exp(logvar) - logvar - 1).sum() / x.size(0)
+    return F.mse_loss(made, x) + beta * kl  #!
+""",
+        (("beta=0.5", "beta=0.001"),),
+    ),
+    Case(
         "one term summed, another averaged",
         """
 data_loss = F.mse_loss(net(x), y)

@@ -480,13 +480,17 @@ class Twins(nn.Module):
 
     def forward(self, a, b):
         z1, z2 = self.encoder(a), self.encoder(b)
-        return self.head(z1), self.head(z2), z1, z2
+        return self.head(z1), self.head(z2), z1, z2  #!
 
 
-twins, criterion = Twins(), nn.CosineSimilarity(dim=1)
+def negative_cosine(p, z):
+    return -F.cosine_similarity(p, z, dim=1).mean()
+
+
+twins = Twins()
 for a, b in batches:
     p1, p2, z1, z2 = twins(a, b)
-    loss = -(criterion(p1, z2).mean() + criterion(p2, z1).mean()) / 2  #!
+    loss = (negative_cosine(p1, z2) + negative_cosine(p2, z1)) / 2
 """,
         (("self.head(z2), z1, z2", "self.head(z2), z1.detach(), z2.detach()"),),
     ),

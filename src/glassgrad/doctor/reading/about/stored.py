@@ -1,4 +1,4 @@
-"""A rule about data sets whose examples are changed where they are stored."""
+"""Rules about data sets and modules that change what they store, and find it changed in the next call."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from glassgrad.doctor.reading.bindings import is_container
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.nodes import (
+    arguments,
     elements,
     is_name,
     method_of,
+    names_in,
     object_of,
     of_self,
     only_target,
     set_by,
     unindexed,
     within,
+    without,
 )
-from glassgrad.doctor.reading.program import Function, Program, argument, constant
+from glassgrad.doctor.reading.program import Bound, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 
 _ADDING = named("sub_ add_ mul_ div_ pow_ sqrt_ log_ exp_ neg_ addcmul_ addcdiv_ true_divide_ multiply_ divide_ lerp_")
@@ -34,6 +37,8 @@ _ELSEWHERE = re.compile(
 )
 """Names of what makes or reads an example anew for each index."""
 _SHAPED = re.compile(r"shape|ndim|dtype|astype|mean\(|std\(|size\(|float\(")
+_SELECTING = named("gather index_select take take_along_dim narrow")
+_CASTS = named("to cuda cpu float double half type type_as contiguous view reshape squeeze unsqueeze detach clone")
 _MOST = 60
 
 
@@ -232,6 +237,44 @@ def _is_used_as_array(program: Program, place: ast.expr, name: str) -> bool:
 
 def _is_tensor(program: Program, call: ast.Call) -> bool:
     return last(program.names.full(call.func)) in _TENSORS
+
+
+# --- what a module stores ---
+
+
+@reads("constant cut in each pass")
+def _cut(program: Program) -> Iterator[Spot]:
+    """Find `self.weight = self.weight[labels]` in a forward pass, where a local variable is meant."""
+    for node in program.every(ast.Assign):
+        function, target, part = program.function(node), only_target(node), without(node.value, *_CASTS)
+        owner = program.owner(node)
+        if function is None or function.name not in {"forward", "__call__"} or target is None or not of_self(target):
+            continue
+        held, index = _selected(program, part)
+        bounds = owner.attributes[target.attr] if owner is not None else []
+        before = [one for one in bounds if one.statement is not node]
+        kept = before and all(_is_constant(program, one, target) for one in before)
+        if held is not None and ast.unparse(held) == ast.unparse(target) and names_in(*index) - {"self"} and kept:
+            text = shown(node.value)
+            yield spot(node, attribute=f"self.{target.attr}", text=text, remedy=f"{target.attr} = {text}")
+
+
+def _selected(program: Program, node: ast.expr) -> tuple[ast.expr | None, list[ast.expr]]:
+    """Return x and the index of `x[index]`, `x.gather(0, index)` and their likes."""
+    if isinstance(node, ast.Subscript):
+        return node.value, [node.slice]
+    if isinstance(node, ast.Call) and program.called(node) in _SELECTING:
+        inner = program.operand(node)
+        return inner, [one for one in arguments(node) if one is not inner]
+    return None, []
+
+
+def _is_constant(program: Program, bound: Bound, target: ast.Attribute) -> bool:
+    """Tell whether an attribute gets a value when its object is made, or is moved to another device or dtype."""
+    function = program.function(bound.statement)
+    begins = function is not None and function.name == "__init__" and not isinstance(bound.value, ast.Constant)
+    moved = bound.value is not None and without(bound.value, *_CASTS)
+    return begins or (isinstance(moved, ast.Attribute) and ast.unparse(moved) == ast.unparse(target))
 
 
 RULES = rules_of(globals())

@@ -47,6 +47,7 @@ ROLES: dict[str, Role] = {
     "no gradient": kept.dropped,
     "copies in a batch": kept.copies,
     "parameters without an optimizer": parts.optimizer,
+    "layers nobody trains": parts.lacking,
 }
 """For each finding, how to find the origin of what it blames."""
 

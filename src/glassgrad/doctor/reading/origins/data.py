@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
-from glassgrad.doctor.reading.chains import REORDERING, Chain
+from glassgrad.doctor.reading.chains import REORDERING, Chain, chain
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.nodes import indices, mentions, method_of, object_of
+from glassgrad.doctor.reading.nodes import indices, mentions, method_of, object_of, of_self, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, made
 from glassgrad.doctor.reading.program import LOOPS, Program
 
 _TRANSFORMS = frozenset({"__call__", "__getitem__", "forward"})
 _SORTS = frozenset({"argsort", "sort", "sorted", "lexsort", "sort_values"})
+_MOST = 200
 _SCALED = frozenset({"held-out inputs of another scale"})
 
 
@@ -95,6 +96,42 @@ def reordered(asked: Asked) -> Iterator[Origin]:
         for value in mine.values:
             if value.node.lineno not in theirs.lines and _reorders(asked.program, value.node):
                 yield Origin(f"the {what} get another order", value.node.lineno)
+        for call in _in_place(asked.program, mine, theirs):
+            yield Origin(f"the {what} get another order", call.lineno)
+
+
+def _in_place(program: Program, mine: Chain, theirs: Chain) -> Iterator[ast.Call]:
+    """Yield the calls that put a list of one chain into another order, which the other chain read before, if at all."""
+    calls = [one for one in program.calls if isinstance(program.parents[one], ast.Expr)]
+    for call in calls if mine.values and theirs.values else ():
+        sorts = method_of(call) in {"sort", "reverse"} and not call.args
+        held = object_of(call) if sorts else call.args[0] if program.called(call) == "shuffle" and call.args else None
+        if isinstance(held, ast.Name | ast.Attribute):
+            inside = program.function(call)
+            uses = _reads(program, theirs, held)
+            late = any(program.function(one) is not inside or one.lineno > call.lineno for one in uses)
+            if _reads(program, mine, held) and not late:
+                yield call
+
+
+def _reads(program: Program, way: Chain, held: ast.Name | ast.Attribute) -> list[ast.expr]:
+    """Return where a chain, or what its ends compute from, reads a variable or an attribute."""
+    found = dict.fromkeys(one.node for one in way.values)
+    waiting = [*way.ends]
+    while waiting and len(found) < _MOST:
+        one = waiting.pop()
+        for part in within(one.node, ast.expr):
+            if isinstance(part, ast.Name | ast.Attribute) and part not in found:
+                before = chain(program, Value(part, one.frame))
+                found |= dict.fromkeys((part, *(value.node for value in before.values)))
+                waiting += before.ends
+    return [
+        one for one in found if ast.unparse(one) == ast.unparse(held) and _place(program, one) == _place(program, held)
+    ]
+
+
+def _place(program: Program, node: ast.expr) -> object:
+    return program.owner(node) if of_self(node) else program.bound(node)
 
 
 def _reorders(program: Program, node: ast.expr) -> bool:

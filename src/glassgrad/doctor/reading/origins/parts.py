@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from glassgrad.doctor.reading.actors import makes_optimizer
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.names import last, named
@@ -182,6 +183,20 @@ def optimizer(asked: Asked) -> Iterator[Origin]:
     outer = [line for file, line, *_ in asked.places.trails.get("built", ())[1:] if file == asked.places.file]
     if outer:
         yield Origin("the function is called", outer[0], certain=False)
+
+
+def lacking(asked: Asked) -> Iterator[Origin]:
+    """Yield where the parameters are listed that the optimizer of a training gets, and where it gets them."""
+    program, passed = asked.program, {line for file, line, *_ in asked.places.trails.get("built", ())}
+    calls = [one for one in program.calls if makes_optimizer(program, one)]
+    calls = [one for one in calls if one.lineno in passed] or calls
+    given = argument(calls[0], "params", 0) if len(calls) == 1 else None
+    if given is None or "belongs to no optimizer" not in asked.finding.what:
+        return  # a plain list of layers is mended where the model makes it
+    listed = {one.lineno for one in flow(program).origins(asked.places.value(given, "built"))} - {calls[0].lineno}
+    if len(listed) == 1:
+        yield Origin("the parameters to train are listed", listed.pop())
+    yield Origin("the optimizer that lacks them is made", calls[0].lineno)
 
 
 def schedule(asked: Asked) -> Iterator[Origin]:

@@ -54,7 +54,7 @@ def _own(program: Program, node: ast.AST) -> str:
 def _own_statistics(program: Program, node: ast.expr) -> object:
     """Find `(x - x.mean()) / x.std()` in a data set or a function that is used for several parts."""
     function = program.function(node)
-    if function is None or function.name == "__getitem__" or not _own(program, node):
+    if function is None or function.name == "__getitem__" or not _own(program, node) or _is_shared(function, node):
         return False
     owner = program.owner(function)
     if owner is not None and owner.is_module:
@@ -62,6 +62,13 @@ def _own_statistics(program: Program, node: ast.expr) -> object:
     uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
     targets = " ".join(targets_of(program, one) + " " + text(one) for one in uses)
     return (len(uses) > 1 or "," in targets) and HELD_OUT.search(targets) and look_at(node, uses=str(len(uses)))
+
+
+def _is_shared(function: Function, node: ast.expr) -> bool:
+    """Tell whether a function scales something else as well by the same statistics, as it should."""
+    scaled = [one for one in ast.walk(function) if is_op(one, ast.Div) and is_op(one.left, ast.Sub)]
+    same = [one for one in scaled if is_op(node, ast.Div) and text(one.right) == text(node.right)]
+    return len({text(one) for one in same}) > 1
 
 
 @suspects("scaled example by example")

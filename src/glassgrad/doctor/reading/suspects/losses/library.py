@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.gradients import switched_off
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op, within
+from glassgrad.doctor.reading.nodes import elements, is_op, within
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -255,14 +255,28 @@ def _viewed(program: Program, one: Loss) -> object:
 
 @suspects_each("normalised along the batch", ast.Call)
 def _along_batch(program: Program, call: ast.Call) -> object:
-    """Find `normalize(z, dim=0)` and `z / z.norm(dim=0)`, other than of weights."""
+    """Find `normalize(z, dim=0)` and `z / z.norm(dim=0)`, other than of weights, and the axis of stacked outputs."""
     name, operand = op(program, call)
     along = constant(argument(call, "dim", {"normalize": 2}.get(name, -1)))
     outer = program.parents.get(call)
     divides = is_op(outer, ast.Div) and outer.right is call
     of_weights = words_of(operand) & {"weight", "weights", "w", "kernel", "proto", "prototypes", "filter", "u", "v"}
     drawn = called(program, operand)[0] in {"randn", "rand", "randn_like"}
-    return along == 0 and (name == "normalize" or (name == "norm" and divides)) and not of_weights and not drawn
+    known = (name == "normalize" or (name == "norm" and divides)) and not of_weights and not drawn
+    stacked = along not in {None, -1} and along == _stacked_along(program, operand)
+    over = "the stacked outputs" if stacked else "the batch"
+    return known and (along == 0 or stacked) and look_at(call, over=over)
+
+
+def _stacked_along(program: Program, node: ast.expr | None) -> object:
+    """Return the axis along which a value stacks the results of one function, as `stack([f(a), f(b)], dim=1)` does."""
+    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    parts = (
+        value.args[0] if isinstance(value, ast.Call) and called(program, value)[0] == "stack" and value.args else None
+    )
+    made = [one for one in elements(parts) if isinstance(one, ast.Call)]
+    same = len(made) > 1 and len({text(one.func) for one in made}) == 1 and len(made) == len(elements(parts))
+    return constant(argument(value, "dim", 1)) if same and isinstance(value, ast.Call) else None
 
 
 # --- kl_div ---

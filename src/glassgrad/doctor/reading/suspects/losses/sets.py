@@ -164,6 +164,7 @@ def _is_centred(node: ast.expr) -> bool:
 _HINGE = re.compile(r"relu|clamp|\bmax|hinge|clip|margin")
 _LABELS = re.compile(r"label|class|cls|target|identity|person|writer|speaker|digit|(^|\W)y\w?\b|(^|_)ids?(_|\b)")
 _SAME = re.compile(r"same|genuine|match|positive|is_pos|similar")
+_ALIKE = re.compile(r"^(is_)?(same|genuine|alike|similar|match(es|ed|ing)?)(_\w+)?$")
 _DISTANCE = re.compile(r"^\(*(d|dists?|distances?|euclid\w*|\w+_dists?|\w+_distances?)\)*$")
 
 
@@ -174,13 +175,15 @@ def _other_way(program: Program) -> Iterator[Spot]:
     if len(set(said)) != 1 or _turned(program):
         return
     ((alike, data),) = said.items()
-    for node in program.every(ast.expr):
-        sides = two_sides(node) if is_op(node, ast.Add) else None
+    for node in program.every(ast.BinOp):
+        sides = two_sides(program, node) if is_op(node, ast.Add) else None
         if sides is None:
             continue
         hinged = [any(_HINGE.search(" ".join(text_within(program, one))) for one in side) for side in sides]
         if hinged[0] != hinged[1] and alike == int(hinged[0]):  # the first side has the factor y
-            yield look_at(node, data, program.statement(node), far=str(alike), data=shown(data))
+            named = [program.value_of(one) for one in (node.left, node.right)]
+            pushing = next((one for one in named if one is not None and _HINGE.search(text(one))), node)
+            yield look_at(pushing, data, program.statement(node), far=str(alike), data=shown(data))
 
 
 def _turned(program: Program) -> bool:
@@ -205,6 +208,21 @@ def _labels_of_alike(program: Program) -> Iterator[tuple[int, ast.expr | ast.stm
                     yield int(number(value) or 0), one
         elif isinstance(node, ast.Compare) and len(node.ops) == 1:
             yield from _compared(program, node)
+        if isinstance(node, ast.Tuple) and len(node.elts) == 3 and isinstance(node.ctx, ast.Load):
+            alike = _says_alike(node.elts[2])
+            yield from [] if alike is None else [(alike, node)]
+
+
+def _says_alike(node: ast.expr) -> int | None:
+    """Return the label of pairs that belong together, of `float(same)`, `1 - same` or `0.0 if same else 1.0`."""
+    inner = node.args if isinstance(node, ast.Call) and stem_of(node.func) != "len" else []
+    inner = node.elts if isinstance(node, ast.List) else inner
+    if len(inner) == 1:
+        return _says_alike(inner[0])
+    if isinstance(node, ast.IfExp) and _ALIKE.match(text(node.test)) and number(node.body) in {0, 1}:
+        return int(number(node.body) or 0)
+    turned = complement(node) or (node.operand if isinstance(node, ast.UnaryOp) else None)
+    return int(turned is None) if _ALIKE.match(stem_of(turned or node)) else None
 
 
 def _compared(program: Program, node: ast.Compare) -> Iterator[tuple[int, ast.expr | ast.stmt]]:

@@ -32,7 +32,10 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.values import end, losses
+from glassgrad.doctor.reading.values import ELEMENTWISE, end, losses
+
+_HEAVY = 0.05
+"""The weight of a divergence from which it outweighs a mean over features."""
 
 # --- logarithms ---
 
@@ -252,6 +255,38 @@ def _unlike(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     if "sum" in kinds and "mean" in kinds and "/" not in text(program.statement(node)):
         total = found[kinds.index("sum")] or node
         yield look_at(total, node, other=shown(factors_of(node, ast.Add | ast.Sub)[kinds.index("mean")]))
+
+
+_OF_NORMAL = r"\*\* 2|pow\(2|square", r"exp\(", r"sum\("
+"""What stands in the divergence of a normal distribution that is summed over its latent numbers."""
+_EACH = re.compile(r"mean\(|\) / \(?(len\(\w+\)|\w+\.size\(0\)|\w+\.shape\[0\]|\w*batch_?size|bs|n|B)\)*$")
+"""A mean over the examples of a batch."""
+_OF_PARTS = ELEMENTWISE | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}
+
+
+@suspects_each("reconstruction averaged over its features", _sums)
+def _thin_reconstruction(program: Program, node: ast.BinOp) -> Iterator[Spot]:
+    """Find `mse_loss(output, x) + weight * sum(divergence) / batch`, unless the weight is small or unknown."""
+    found = [(part, factors_of(part)) for part in factors_of(node, ast.Add | ast.Sub)]
+    averaged = [one for _, parts in found if len(parts) == 1 and _is_mean(program, one := held(program, parts[0]))]
+    for part, parts in found if averaged else ():
+        summed = [one for one in parts if _is_summed_divergence(program, held(program, one))]
+        sizes = [setting(program, one) for one in parts if one not in summed]
+        if summed and all(one is not None and abs(one) >= _HEAVY for one in sizes):
+            yield look_at(averaged[0] or node, node, other=shown(part))
+
+
+def _is_mean(program: Program, node: ast.expr | None) -> bool:
+    """Tell whether a value is a loss of the library for numbers, averaged over everything."""
+    return (
+        any(one.call is node and one.kind in _OF_PARTS for one in losses(program)) and reduced(program, node) == "mean"
+    )
+
+
+def _is_summed_divergence(program: Program, node: ast.expr | None) -> bool:
+    """Tell whether a value is the divergence of a normal distribution, summed over the latent numbers of an example."""
+    said = text(node)
+    return bool(_EACH.search(said)) and all(re.search(one, said) for one in _OF_NORMAL)
 
 
 @suspects_each("learned weight of a loss term", _sums)

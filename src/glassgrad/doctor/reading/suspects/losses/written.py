@@ -233,16 +233,16 @@ def _words_near(node: ast.expr) -> frozenset[str]:
 @suspects_each("which pairs a contrastive loss pulls", operations(ast.Add))
 def _pairs(program: Program, node: ast.BinOp) -> object:
     """Find `y * a + (1 - y) * b` with a margin in one of both parts: the label says which pairs are alike."""
-    sides = two_sides(node)
+    sides = two_sides(program, node)
     text = " ".join(text_within(program, node))
     if sides is None or "margin" not in text or "hot" in text:
         return False
     return re.search(r"relu|clamp|\bmax|hinge|clip", text) and look_at(node, program.statement(node))
 
 
-def two_sides(node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
+def two_sides(program: Program, node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
     """Return the other factors of both terms of `y * a + (1 - y) * b`; None for other sums."""
-    sides = unsigned_factors(node.left), unsigned_factors(node.right)
+    sides = [unsigned_factors(held(program, one)) for one in (node.left, node.right)]
     for at in (0, 1):
         for one in sides[at]:
             label = complement(one)

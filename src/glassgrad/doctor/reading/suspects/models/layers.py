@@ -146,10 +146,11 @@ def _last_layer(program: Program, row: ast.Call, depth: int) -> tuple[str, ast.e
 
 
 def models_called(program: Program) -> Iterator[ast.Call]:
-    """Yield the calls of whole models: those outside of modules."""
+    """Yield the calls of whole models: those outside of modules, and not of a part of one."""
     for call in program.calls:
         owner = program.owner(call)
         if (owner is None or not owner.is_module) and isinstance(call.func, ast.Name | ast.Attribute):
             found = layer(program, call.func)
-            if found is not None and (found.owner is not None or found.name == "Sequential"):
+            whole = found is not None and "forward" not in getattr(program.owner(found.call), "methods", ())
+            if found is not None and whole and (found.owner is not None or found.name == "Sequential"):
                 yield call

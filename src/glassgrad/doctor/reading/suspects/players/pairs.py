@@ -385,7 +385,8 @@ def _is_moved(taken: list[str], given: list[str]) -> bool:
 # --- two views of an example that learn from each other ---
 
 _APART = re.compile(
-    r"detach|no_grad|stop_?grad|cross_entropy|CrossEntropy|logsumexp|arange|eye\(|diag|std\(|var\(|neg|margin|queue|\.data\b"
+    r"detach|no_grad|stop_?grad|cross_entropy|CrossEntropy|logsumexp|arange|eye\(|diag|std\(|var\(|margin|queue|\.data\b"
+    r"|neg(?!(ative)?_?(cos|sim))"
 )
 """What keeps projections apart: a gradient that stops, other examples, a spread."""
 _NEAR = re.compile(r"cos|simil|mse|criterion|loss|dist|norm", re.IGNORECASE)
@@ -404,7 +405,9 @@ def _collapse(program: Program) -> Iterator[Spot]:
         if first is None or second is None or not crossed or targets != (second[1], first[1]):
             continue
         if not any(_is_cut(program, target.node) for target in targets):
-            function = _entered(program, one)
+            frame = targets[0].frame if targets[0].frame == targets[1].frame else None  # of the pass that returns both
+            around = frame.function if frame is not None and frame.function is not program.function(one) else None
+            function = around if isinstance(around, ast.FunctionDef) else _entered(program, one)
             inner = list(returns(program, function)) if function is not None else []
             yield spot(inner[0] if len(inner) == 1 else one, one, other, text=shown(one), other=shown(other))
 

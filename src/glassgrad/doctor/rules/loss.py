@@ -207,7 +207,9 @@ def _is_of_active(graph: Graph) -> bool:
             continue
         number = math.prod(terms.shapes[0] or ())
         counted = op.name == "divide" and terms.name == "sum" and op.low < ACTIVE * min([number, *kept])
-        chosen = op.name == "mean" and terms.name in _CUT and math.prod(op.shapes[0] or ()) < math.prod(terms.shape)
+        chosen = (
+            op.name in {"mean", "sum"} and terms.name in _CUT and math.prod(op.shapes[0] or ()) < math.prod(terms.shape)
+        )
         if counted or chosen:
             return True
     return False

@@ -32,7 +32,7 @@ def scaled(asked: Asked) -> Iterator[Origin]:
             known = [it for it in given if isinstance(it, ast.Constant) and it.value in {0, 1}]
             if known and len(known) == len(given):
                 does = "the deviation that divides" if is_op(part, ast.Div) else "the mean that is subtracted from"
-                yield Origin(f"{does} them is {known[0].value}, set", known[0].lineno)
+                yield Origin(f"{does} them is {known[0].value!r}, set", known[0].lineno)
                 return
 
 

@@ -18,7 +18,6 @@ from glassgrad.doctor.reading.suspects.nodes import (
     functions,
     is_binary,
     nodes,
-    nodes_in,
     targets_of,
 )
 from glassgrad.doctor.reading.suspects.spelling import called, ident, operand, text, words_in
@@ -193,16 +192,13 @@ def _own_numbers(program: Program) -> Iterator[Spot]:
 
 def _made_unless_given(function: Function) -> Iterator[tuple[str, ast.stmt]]:
     """Yield the parameters for which a function makes numbers of its data where it gets none, and the statements."""
-    for test in nodes_in(function, ast.If | ast.IfExp):
+    for test in (one for one in ast.walk(function) if isinstance(one, ast.If | ast.IfExp)):
         found = re.fullmatch(r"(?P<name>\w+) is (?P<no>not )?None", text(test.test))
-        if found is None or not _FITTED.search(found["name"]):
-            continue
-        branch = test.orelse if found["no"] else test.body
-        inside = branch if isinstance(branch, list) else [branch]
-        for one in inside:
-            if _FITS.search(text(one)):
+        if found is not None and _FITTED.search(found["name"]):
+            branch = test.orelse if found["no"] else test.body
+            inside = branch if isinstance(branch, list) else [branch]
+            if any(_FITS.search(text(one)) for one in inside):
                 yield found["name"], test if isinstance(test, ast.If) else function
-                break
 
 
 @suspects("divided by 255 twice")

@@ -259,7 +259,7 @@ def _collections(program: Program, loop: ast.For, lists: set[str]) -> Iterator[t
 
 def _beside_labels(program: Program, results: set[str]) -> Iterator[ast.expr]:
     """Yield where values are compared with labels that do not come with them."""
-    for node in program.nodes:
+    for node in nodes(program, ast.expr):
         sides: list[ast.expr] = []
         if is_binary(node, ast.Sub):
             sides = [node.left, node.right]
@@ -268,6 +268,6 @@ def _beside_labels(program: Program, results: set[str]) -> Iterator[ast.expr]:
         elif isinstance(node, ast.Call) and re.search(r"_score$|_matrix$|_report$|_error$|_curve$", callee(node)):
             sides = node.args[:2]
         names = [ident(bare(one)) for one in sides]
-        for one, other in itertools.permutations(names, 2) if isinstance(node, ast.expr) else ():
+        for one, other in itertools.permutations(names, 2):
             if one in results and other not in results and LABELS.search(other):
                 yield node

@@ -243,6 +243,7 @@ def _compared(program: Program, node: ast.Compare) -> Iterator[tuple[int, ast.ex
 
 _SHAPES = named("view reshape flatten squeeze unsqueeze to float clone detach contiguous cpu cuda")
 _NOISE = re.compile(r"noise|noisy|corrupt|perturb|salt|pepper")
+_CUTS = named("clamp clamp_min clip relu maximum")
 _MISSING = re.compile(r"miss|unlabel|unknown|ignore|absent|not_?tested|nan", re.IGNORECASE)
 
 
@@ -281,10 +282,10 @@ def _adds_noise(program: Program, node: ast.expr) -> bool:
 def _missing_labels(program: Program, call: ast.Call, target: ast.expr) -> Iterator[Spot]:
     """Find `bce(logits, y.clamp(min=0))` without a mask, where -1 marks answers that nobody knows."""
     value = program.value_of(target) if isinstance(target, ast.Name) else target
-    cut = isinstance(value, ast.Call) and called(program, value) in {"clamp", "clamp_min", "clip", "relu", "maximum"}
-    zero = [*value.args, *(it.value for it in value.keywords)] if cut and isinstance(value, ast.Call) else []
-    whole = cut and (called(program, value) == "relu" or any(number(one) == 0 for one in zero))
-    if value is not None and whole and _marks_missing(program):
+    if not isinstance(value, ast.Call) or called(program, value) not in _CUTS:
+        return
+    zero = [number(one) == 0 for one in (*value.args, *(it.value for it in value.keywords))]
+    if (called(program, value) == "relu" or any(zero)) and _marks_missing(program):
         yield look_at(value, call, loss=shown(call))
 
 

@@ -121,6 +121,17 @@ loader = DataLoader(Pictures(), 32, num_workers=4)
         (("fit_transform(x_test)", "transform(x_test)"),),
     ),
     Case(
+        "statistics of the test set",
+        """
+from sklearn.preprocessing import LabelEncoder
+for column in ("town", "trade"):
+    code = LabelEncoder()
+    train[column] = code.fit_transform(train[column])
+    test[column] = LabelEncoder().fit_transform(test[column])  #!
+""",
+        (("LabelEncoder().fit_transform(test", "code.transform(test"),),
+    ),
+    Case(
         "augmentation in validation",
         """
 def random_crop(images):

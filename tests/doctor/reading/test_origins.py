@@ -162,6 +162,23 @@ loss_of = nn.CrossEntropyLoss(weight=weigh(counts))
 loss = loss_of(model(x), y)  #?
 """,
     ),
+    "weights of classes that are scaled together": (
+        "class weights favour the frequent",
+        """
+def weigh(counts):
+    weights = counts ** 0.5  #!
+    return weights / weights.sum() * 10  #!
+loss = F.cross_entropy(model(x), y, weight=weigh(counts))  #?
+""",
+    ),
+    "targets that 0 and 1 do not scale": (
+        "targets unnormalised",
+        """
+scales = {"mean": 0.0, "std": 1.0}  #!
+y = (prices - scales["mean"]) / scales["std"]  #!
+loss = F.mse_loss(model(x), y)  #?
+""",
+    ),
     "a loader": (
         "data not shuffled",
         """

@@ -244,3 +244,17 @@ def test_what_a_sampler_puts_in_again_is_no_other_data(own: bool, told: bool) ->
 
     seen = rules(found(model, lambda: F.mse_loss(model(x), x), sampled))
     assert ("held-out inputs of another scale" in seen) == told
+
+
+@pytest.mark.parametrize("kind", ["all", "counted", "chosen"])
+def test_the_mean_of_what_a_hinge_leaves_need_not_fall(kind: str) -> None:
+    model = nn.Linear(4, 1)
+    levels = gg.linspace(-0.5, 0.7, 400).reshape(400, 1)
+
+    def loss_of() -> Any:
+        terms = F.relu(levels + 0.01 * (model(gg.randn(400, 4)) - model(gg.randn(400, 4))))
+        if kind == "all":
+            return terms.mean()
+        return terms.sum() / (terms > 0).sum() if kind == "counted" else terms[terms > 0].mean()
+
+    assert ("loss does not fall" in rules(found(model, loss_of, steps=150))) == (kind == "all")

@@ -228,7 +228,7 @@ def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
         if name == "sqrt" and _is_array(y):
             # After a root, a negative operand is visible only as NaN.
             return -math.inf if np.isnan(y).any() else float(np.min(y))
-        if name == "divide" and len(operands) > 1 and _is_array(operands[1]):
+        if name == "divide" and len(operands) > 1 and _is_array(operands[1], "fiu"):
             return float(np.min(np.abs(operands[1])))
     return math.nan
 
@@ -295,8 +295,8 @@ def factor_of(name: str, operands: Args) -> float:
     return float(known[0]) if len(known) == 1 else math.nan
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind == "f"
+def _is_array(value: Any, kinds: str = "f") -> bool:
+    return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind in kinds
 
 
 def labels_of(logits: Any, labels: Any, weights: Array | None = None) -> Labels | None:

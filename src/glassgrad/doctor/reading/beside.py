@@ -40,6 +40,7 @@ _OTHERS = {
             "entropy with the wrong sign; penalty subtracted; gradient cut in the loss; sign of the loss turned"
         ),
         "the other order is drawn": "pairs shuffled apart",
+        "the array gets its second name": "labels overwritten while they are read",
         "the ratio is computed": "weight instead of pos_weight",
         "the function is called": "evaluation mode in training",
     }.items()

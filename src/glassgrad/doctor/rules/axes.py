@@ -145,7 +145,7 @@ def _direct(graph: Graph, number: int) -> Op | None:
 )
 def _inverted(run: Run) -> Iterator[Seen]:
     found = run.parts.padding
-    if found is not None and found.inverted and not _read_behind(run):
+    if found is not None and found.inverted and not _read_behind(run)[0]:
         where = source_lines.masking(run.parts.files) or run.calls.line("forward")
         what = (
             f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it far "
@@ -154,15 +154,16 @@ def _inverted(run: Run) -> Iterator[Seen]:
         yield Seen(what, where)
 
 
-def _read_behind(run: Run) -> str:
-    """Return the line that takes the last state of a recurrent layer in a script that masks nothing; else empty."""
+def _read_behind(run: Run) -> tuple[str, str]:
+    """Return the lines that take the last state of a recurrent layer and that call it; empty where the script masks."""
     recurrent = words("lstm gru rnn rnn_tanh rnn_relu")
     ops = run.graph.ops
     if source_lines.masking(run.parts.files) or any(op.name in _ATTENDS for op in ops):
-        return ""
+        return "", ""
     layers = [at for at, op in enumerate(ops) if op.name in recurrent]
     taken = [op.where for op in ops if op.name in _SELECTS and set(op.parents) & set(layers) and op.where]
-    return (taken or [ops[at].where for at in layers if ops[at].where] or [""])[-1]
+    called = [ops[at].where for at in layers if ops[at].where]
+    return (taken or called or [""])[-1], (called or [""])[-1]
 
 
 @error(
@@ -172,11 +173,12 @@ def _read_behind(run: Run) -> str:
 )
 def _behind(run: Run) -> Iterator[Seen]:
     found = run.parts.padding
-    where = _read_behind(run) if found is not None and found.inverted else ""
+    where, called = _read_behind(run) if found is not None and found.inverted else ("", "")
     if found is not None and where:
+        apart = f", which the layer called at {called} has read too" if called not in {"", where} else ""
         what = (
             f"the sequences that enter '{found.name}' end in the filler {found.filler}, and the loss depends on it far "
-            f"more than on the words before it: the state that is taken at {where} is the one behind the padding"
+            f"more than on the words before it: the state that is taken at {where} is the one behind the padding{apart}"
         )
         yield Seen(what, where)
 

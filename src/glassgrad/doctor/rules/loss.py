@@ -32,6 +32,8 @@ FALLS = 0.6
 """The loss at the end relative to its highest level, below which it falls after a rise, as when a term sets in late."""
 MOVED = 1.4
 """The ratio of sizes of targets or batches, from which they are not drawn from one data set."""
+ACTIVE = 0.95
+"""The share of the terms of a sum, below which its divisor counts some of them only."""
 MOSTLY = 0.9
 _CUT = frozenset({"relu", "clip", "maximum", "minimum", "where"})
 _LINEAR = words("mean sum negative multiply divide add subtract") | VIEWS
@@ -186,9 +188,31 @@ def _flat(run: Run) -> Iterator[Seen]:
         what = f"the loss does not fall: {first:.4g} in the first {part} recorded steps, {last:.4g} in the last"
         levels = [float(np.median(curve[at : at + part, 1])) for at in range(0, len(curve) - part + 1, part)]
         falls = last < FALLS * max(levels) and levels[-1] < min(levels[-3:-1], default=0.0)
-        judged = run.parts.alone and not run.parts.twin and not falls and not learnable.tells_little(run, last)
+        judged = run.parts.alone and not run.parts.twin and not falls and not _is_of_active(run.graph)
+        judged &= not learnable.tells_little(run, last)
         milder = "" if judged else "info"
         yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]), severity=milder)
+
+
+def _is_of_active(graph: Graph) -> bool:
+    """Tell whether a loss is a mean of what a rectifier leaves: fewer and fewer terms, whose mean need not fall."""
+    behind = graph.of_loss()
+    if not any(op.name in _CUT for op in behind):
+        return False
+    masks = [one for op in behind if op.name == "multiply" and (one := op.constant) is not None and one.whole]
+    kept = [one.mean * math.prod(one.shape) for one in masks if one.shape and one.low >= 0 and one.high <= 1]
+    for op in behind:
+        terms = graph.maker(op)
+        if terms is None or not terms.shapes or not op.shapes:
+            continue
+        number = math.prod(terms.shapes[0] or ())
+        counted = op.name == "divide" and terms.name == "sum" and op.low < ACTIVE * min([number, *kept])
+        chosen = (
+            op.name in {"mean", "sum"} and terms.name in _CUT and math.prod(op.shapes[0] or ()) < math.prod(terms.shape)
+        )
+        if counted or chosen:
+            return True
+    return False
 
 
 def _bootstraps(run: Run) -> bool:

@@ -358,5 +358,27 @@ def distance_loss(dist, y, m=1.0):
 """,
         (("(1 - y) * dist.square() + y", "y * dist.square() + (1 - y)"),),
     ),
+    Case(
+        "noise in the target as well",
+        """
+model = nn.Linear(9, 9)
+for x in batches:
+    optimizer.zero_grad()
+    x = x + 0.3 * torch.randn(20, 9)  #!
+    loss = F.mse_loss(model(x), x)
+    loss.backward()
+    optimizer.step()
+""",
+        (("    x = x +", "    noisy = x +"), ("model(x)", "model(noisy)")),
+    ),
+    Case(
+        "missing labels taken for negatives",
+        """
+UNKNOWN = -1
+y = torch.where(tested, answers, UNKNOWN)
+loss = F.binary_cross_entropy_with_logits(model(x), y.clamp(min=0))  #!
+""",
+        (("clamp(min=0))", "clamp(min=0), weight=(y != UNKNOWN).float())"),),
+    ),
 )
 CASES = (*_OF_LIBRARY, *losses_more.CASES)

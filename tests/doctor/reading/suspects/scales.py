@@ -192,4 +192,28 @@ def scaled(x, mean, std):
 """,
         (("/ std", "/ (std + 1e-8)"),),
     ),
+    Case(
+        "held-out data that number or scale for themselves",
+        """
+class Texts(torch.utils.data.Dataset):
+    def __init__(self, lines, vocab=None):
+        if vocab is None:
+            vocab = {word: at for at, word in enumerate(sorted({w for line in lines for w in line.split()}))}
+        self.vocab, self.lines = vocab, lines
+train_set = Texts(train_lines)
+val_set = Texts(val_lines)  #!
+""",
+        (("Texts(val_lines)", "Texts(val_lines, train_set.vocab)"),),
+    ),
+    Case(
+        "held-out data that number or scale for themselves",
+        """
+def prepared(x, stats=None):
+    stats = stats if stats is not None else (x.mean(0), x.std(0))
+    return (x - stats[0]) / stats[1], stats
+x_train, stats = prepared(raw[:800])
+x_test, _ = prepared(raw[800:])  #!
+""",
+        (("prepared(raw[800:])", "prepared(raw[800:], stats=stats)"),),
+    ),
 )

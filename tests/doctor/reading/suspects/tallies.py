@@ -83,4 +83,31 @@ begins = [0] + sizes[:-1]  #!
 """,
         (("[0] + sizes[:-1]", "[0] + np.cumsum(sizes)[:-1].tolist()"),),
     ),
+    Case(
+        "predictions in a drawn order",
+        """
+from torch.utils.data import DataLoader
+def answers(model, batches):
+    found = []
+    for x, _ in batches:
+        found.append(model(x).argmax(1))
+    return torch.cat(found)
+held = DataLoader(digits, batch_size=100, shuffle=True)  #!
+guesses = answers(model, held)
+right = (guesses == y_held).float().mean()
+""",
+        (("shuffle=True", "shuffle=False"),),
+    ),
+    Case(
+        "predictions in a drawn order",
+        """
+from torch.utils.data import DataLoader
+test_loader = DataLoader(digits, 100, True)  #!
+found = []
+for step, (x, label) in enumerate(test_loader):
+    found.extend(model(x).argmax(1).tolist())
+score = f1_score(test_labels, found)
+""",
+        (("found.extend(", "test_labels.extend(label.tolist())\n    found.extend("),),
+    ),
 )

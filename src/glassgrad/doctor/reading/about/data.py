@@ -327,9 +327,11 @@ def _draws(program: Program, call: ast.Call) -> bool:
 def _fitted_on_test(program: Program) -> Iterator[Spot]:
     for call in program.calls_of(".fit_transform"):
         data, fitted = next(iter(call.args), None), object_of(call)
-        name = data.id if isinstance(data, ast.Name) else ""
+        column = data.value if isinstance(data, ast.Attribute | ast.Subscript) else data
+        name = column.id if isinstance(column, ast.Name) else ""
         if fitted is not None and re.search(r"(^|_)(test|val|valid)(_|$)", name, re.IGNORECASE):
-            yield spot(call, text=shown(call), remedy=f"{ast.unparse(fitted)}.transform({name})")
+            known = "fitted_on_training" if isinstance(fitted, ast.Call) else ast.unparse(fitted)
+            yield spot(call, text=shown(call), remedy=f"{known}.transform({shown(data or call)})")
     yield from on_test(program)
 
 

@@ -9,7 +9,7 @@ from glassgrad.doctor.reading.origins import attending, data, kept, parts
 from glassgrad.doctor.reading.origins.asked import MOST, Asked, Origin, Role
 
 _OF_TARGETS = titles(
-    "labels alike; targets out of range; targets unnormalised; output cannot reach the targets; classes as numbers; "
+    "labels alike; targets out of range; output cannot reach the targets; classes as numbers; "
     "targets of 0 instead of -1; same targets in each step; labels begin at 1; classes that never come; "
     "targets of cross entropy do not add up; NaN in the targets"
 )
@@ -27,6 +27,7 @@ ROLES: dict[str, Role] = {
     **dict.fromkeys(_OF_INPUTS, data.inputs),
     **dict.fromkeys(_OF_SCHEDULES, parts.schedule),
     **dict.fromkeys(_OF_SETTINGS, parts.setting),
+    "targets unnormalised": data.scaled,
     "target among the inputs": data.both,
     "held-out inputs of another scale": data.apart,
     "validated on training data": data.apart,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from glassgrad.doctor.reading.chains import REORDERING, Chain, chain
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.nodes import indices, mentions, method_of, object_of, of_self, within
+from glassgrad.doctor.reading.nodes import indices, is_op, mentions, method_of, object_of, of_self, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, made
 from glassgrad.doctor.reading.program import LOOPS, Program
 
@@ -20,6 +20,21 @@ _SCALED = frozenset({"held-out inputs of another scale"})
 def targets(asked: Asked) -> Iterator[Origin]:
     """Yield where the targets are made."""
     yield from made("the targets are made", asked.targets())
+
+
+def scaled(asked: Asked) -> Iterator[Origin]:
+    """Yield where the targets are made, and the numbers of the script that are subtracted from them and divide them."""
+    way = asked.targets()
+    yield from made("the targets are made", way)
+    for one in way.ends if len(way.ends) == 1 else ():
+        parts = [one.node, *([one.node.left] if is_op(one.node, ast.Div) else [])]
+        for part in parts:
+            given = flow(asked.program).origins(Value(part.right, one.frame)) if is_op(part, ast.Div | ast.Sub) else []
+            known = [it for it in given if isinstance(it, ast.Constant) and it.value in {0, 1}]
+            if known and len(known) == len(given):
+                does = "the deviation that divides" if is_op(part, ast.Div) else "the mean that is subtracted from"
+                yield Origin(f"{does} them is {known[0].value!r}, set", known[0].lineno)
+                return
 
 
 def inputs(asked: Asked) -> Iterator[Origin]:

@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.actors import makes_optimizer
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import is_name, method_of, object_of, root_of, within
+from glassgrad.doctor.reading.nodes import is_name, is_op, method_of, object_of, root_of, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, made
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.values import LOSSES, end_of_layer, layer
@@ -108,7 +108,21 @@ def weights(asked: Asked) -> Iterator[Origin]:
         name = asked.program.called(call)
         given = argument(call, "weight") if name in LOSSES or name in LOSSES.values() else None
         if given is not None:
-            yield from made("the weights are made", asked.from_(asked.places.value(given)))
+            way = asked.from_(asked.places.value(given))
+            for before in (asked.program.bound(_unscaled(one.node)) for one in way.ends):
+                assigned = before is not None and isinstance(before.statement, ast.Assign)
+                if assigned and before is not None and isinstance(before.value, ast.Name | ast.BinOp):
+                    yield Origin("the weights are made", before.line)
+            yield from made("the weights are made", way)
+
+
+def _unscaled(node: ast.expr) -> ast.expr:
+    """Return x of `x / x.sum() * n`: the numbers before they are scaled together."""
+    while is_op(node, ast.Mult) and is_op(node.left, ast.Div):
+        node = node.left
+    below = object_of(node.right) if is_op(node, ast.Div) else None
+    scaled = is_op(node, ast.Div) and below is not None and ast.unparse(below) == ast.unparse(node.left)
+    return node.left if scaled and is_op(node, ast.Div) else node
 
 
 # --- masks and bounds ---

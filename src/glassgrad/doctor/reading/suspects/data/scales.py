@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import is_op
-from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
+from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
@@ -31,6 +31,13 @@ _INPUTS = re.compile(r"(^|_)(x|xs|xb|X|inputs?|features?|signals?|images?|data)(
 _SCALERS = named("fit_transform transform normalize standardize scale normalise")
 _FLIPS = named("RandomHorizontalFlip RandomVerticalFlip fliplr flipud hflip vflip")
 _DRAWN = re.compile(r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$")
+_FITTED = re.compile(
+    r"vocab|stoi|itos|(word|token|char|tag|label|class|cat)\w*(2|_?to_?)(i|idx|id|int|index)|stats?$|mean|std|scaler|encod|"
+    r"classes$|norm|mapping|lookup",
+    re.IGNORECASE,
+)
+"""Names of what is made of the training data, and used for all."""
+_FITS = re.compile(r"Counter|enumerate\(|\bset\(|\.(mean|std|fit|fit_transform|most_common)\(|unique\(|build_?vocab")
 _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
 
@@ -169,6 +176,37 @@ def _fitted(program: Program) -> Iterator[Spot]:
         others = [one for one in found if text(one.args[0]) != text(found[0].args[0])]
         if known and not program.loops(found[0]):
             yield from (look_at(one, found[0], first=shown(found[0])) for one in others)
+
+
+@suspects("held-out data that number or scale for themselves")
+def _own_numbers(program: Program) -> Iterator[Spot]:
+    """Find `Texts(test)` beside `Texts(train)`, where the class makes a vocabulary unless it gets one."""
+    makers = [(name, program.method(one, "__init__"), 1) for name, one in program.classes.items()]
+    makers += [(name, one, 0) for name, one in program.functions.items() if program.owner(one) is None]
+    for name, function, bound in makers:
+        calls = [(one, targets_of(program, one)) for one in program.calls_of(name)]
+        if function is None or not any(TRAIN.search(it) and not HELD_OUT.search(it) for _, it in calls):
+            continue
+        for parameter, made in _made_unless_given(function):
+            place = place_of(function, parameter) - bound
+            for call, target in calls:
+                starred = any(one.arg is None for one in call.keywords) or any(
+                    isinstance(one, ast.Starred) for one in call.args
+                )
+                held = HELD_OUT.search(target) and not TRAIN.search(target) and not starred
+                if held and argument(call, parameter, place) is None:
+                    yield look_at(call, made, name=parameter)
+
+
+def _made_unless_given(function: Function) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the parameters for which a function makes numbers of its data where it gets none, and the statements."""
+    for test in (one for one in ast.walk(function) if isinstance(one, ast.If | ast.IfExp)):
+        found = re.fullmatch(r"(?P<name>\w+) is (?P<no>not )?None", text(test.test))
+        if found is not None and _FITTED.search(found["name"]):
+            branch = test.orelse if found["no"] else test.body
+            inside = branch if isinstance(branch, list) else [branch]
+            if any(_FITS.search(text(one)) for one in inside):
+                yield found["name"], test if isinstance(test, ast.If) else function
 
 
 @suspects("divided by 255 twice")

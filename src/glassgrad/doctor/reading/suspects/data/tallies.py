@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.nodes import indices, is_op, object_of, within
-from glassgrad.doctor.reading.program import FUNCTIONS, Program
+from glassgrad.doctor.reading.nodes import callee_of, indices, is_op, names_in, object_of, within
+from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, constant, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, TRAIN, bare, trains
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, bare, trains
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.lookup import assigned, source, stem_of, text, words_in
+from glassgrad.doctor.reading.suspects.lookup import assigned, assignments, source, stem_of, targets_of, text, words_in
+from glassgrad.doctor.reading.values import library_name
 
 _COUNTS = re.compile(r"correct|(^|_)(right|hits?|n_?ok|matches|acc|accuracy|good)(_|s|$)", re.IGNORECASE)
 _FIGURE = re.compile(
@@ -209,3 +210,64 @@ def _offsets(program: Program, node: ast.BinOp | ast.Call) -> object:
     target = program.statement(node)
     goes_on = f"cumsum({stem_of(getattr(target, 'targets', [None])[0])}" in source(program)
     return not inner and not later and not goes_on and look_at(node, name=name)
+
+
+# --- order ---
+
+
+@suspects("predictions in a drawn order")
+def _drawn_order(program: Program) -> Iterator[Spot]:
+    """Find predictions collected over a loader that shuffles, without its labels, beside labels in their own order."""
+    for loop in program.every(ast.For):
+        lists = _collects_alone(program, loop)
+        for loader, results in _collections(program, loop, lists) if lists else ():
+            made = program.value_of(loader) if isinstance(loader, ast.Name) else loader
+            shuffles = library_name(program, made) == "DataLoader" and isinstance(made, ast.Call)
+            beside = next(_beside_labels(program, results), None)
+            if not shuffles or not isinstance(made, ast.Call) or beside is None:
+                continue
+            if constant(argument(made, "shuffle", 2)) is True:
+                yield look_at(made, beside, other=shown(beside))
+
+
+def _collects_alone(program: Program, loop: ast.For) -> set[str]:
+    """Return the lists to which a loop adds what it makes of batches whose labels it does not read."""
+    target = loop.target
+    if program.called(loop.iter) == "enumerate" and isinstance(target, ast.Tuple):
+        target = target.elts[-1]
+    label = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) > 1 else None
+    body = ast.Module(loop.body, [])
+    if not isinstance(label, ast.Name) or label.id in names_in(body) or trains(program, loop):
+        return set()
+    adds = [one for one in within(body, ast.Call) if callee_of(one) in {"append", "extend"} and one.args]
+    adds = [one for one in adds if not re.search(r"loss|err|\.item\(|mean\(", text(one))]
+    return {stem_of(one.func.value) for one in adds if isinstance(one.func, ast.Attribute)}
+
+
+def _collections(program: Program, loop: ast.For, lists: set[str]) -> Iterator[tuple[ast.expr | None, set[str]]]:
+    """Yield the loaders of a loop, each with the names of what is collected over it."""
+    function = program.function(loop)
+    given = [one for one in within(loop.iter, ast.Name) if isinstance(one.ctx, ast.Load)]
+    for name in given:
+        calls = program.calls_of(function.name) if function is not None else []
+        for call in calls if function is not None else ():
+            place = place_of(function, name.id) if function is not None else -1
+            yield argument(call, name.id, place) if place >= 0 else name, set(targets_of(program, call).split(", "))
+        if function is None:
+            yield name, lists | {stem_of(one) for one, value, _ in assignments(program) if lists & names_in(value)}
+
+
+def _beside_labels(program: Program, results: set[str]) -> Iterator[ast.expr]:
+    """Yield where values are compared with labels that do not come with them."""
+    for node in program.every(ast.expr):
+        sides: list[ast.expr] = []
+        if is_op(node, ast.Sub):
+            sides = [node.left, node.right]
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq):
+            sides = [node.left, node.comparators[0]]
+        elif isinstance(node, ast.Call) and re.search(r"_score$|_matrix$|_report$|_error$|_curve$", callee_of(node)):
+            sides = node.args[:2]
+        names = [stem_of(bare(one)) for one in sides]
+        for one, other in itertools.permutations(names, 2):
+            if one in results and other not in results and LABELS.search(other):
+                yield node

@@ -8,20 +8,32 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import trainings
-from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
-from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant, number
+from glassgrad.doctor.reading.program import DEEPEST, FUNCTIONS, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown
-from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.lookup import source, stem_of, text
+from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
+from glassgrad.doctor.reading.suspects.lookup import assigned, source, stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import about_loss, complement, reached
 from glassgrad.doctor.reading.suspects.losses.written import text_within, two_sides
+from glassgrad.doctor.reading.values import layer, losses
 
 _SURVIVAL = re.compile(r"cox|surv|hazard|partial|breslow|censor", re.IGNORECASE)
 _TIME = re.compile(r"^(t|tb|ts|y|durs?|durations?|surv\w*|\w*times?\w*|os|pfs)$", re.IGNORECASE)
 _DIVERGENCE = re.compile(r"(^|_)kl(d|s|_\w+)?$|kl_?(div|loss|term)|complexity", re.IGNORECASE)
 _PART = re.compile(r"batch|len\(|size|shape|samples?_per|dataset|(^|\W)(n|m|N|M)(_\w+)?(\W|$)|num_|beta|weight|scale")
 _MEAN = re.compile(r"mean|mu$|avg|average|cent(er|re)|MEAN")
+
+
+def losses_of_answers(program: Program) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Yield the binary losses of a script that count each answer alike, with their targets."""
+    for one in losses(program):
+        given = [it for it in ast.walk(one.call) if isinstance(it, ast.keyword)]
+        apart = any(it.arg == "weight" or (it.arg == "reduction" and constant(it.value) != "mean") for it in given)
+        made = layer(program, one.call.func)
+        apart = apart or (made is not None and ("none" in text(made.call) or "weight" in text(made.call)))
+        if one.kind.startswith("binary_cross_entropy") and one.target is not None and not apart:
+            yield one.call, one.target
 
 
 # --- risk sets ---
@@ -243,3 +255,59 @@ def _compared(program: Program, node: ast.Compare) -> Iterator[tuple[int, ast.ex
     drawn = _LABELS.search(name) or _SAME.search(name) or isinstance(statement, ast.Return)
     if pair and drawn and not re.search(r"1(\.0)? - |~|not |where\(|\.sum\(|mean\(", text(statement)):
         yield int(equal), node
+
+
+# --- targets that are changed as well ---
+
+_SHAPES = named("view reshape flatten squeeze unsqueeze to float clone detach contiguous cpu cuda")
+_NOISE = re.compile(r"noise|noisy|corrupt|perturb|salt|pepper")
+_CUTS = named("clamp clamp_min clip relu maximum")
+_MISSING = re.compile(r"miss|unlabel|unknown|ignore|absent|not_?tested|nan", re.IGNORECASE)
+
+
+@suspects("noise in the target as well")
+def _noisy_target(program: Program) -> Iterator[Spot]:
+    """Find `x = add_noise(x)` before `mse(model(x), x)`: the clean example is lost."""
+    for one in losses(program):
+        made = program.source_of(one.input) if isinstance(one.input, ast.Name) else one.input
+        if one.target is None or not isinstance(made, ast.Call) or layer(program, made.func) is None or not made.args:
+            continue
+        entering, target = _before_shapes(program, made.args[0]), _before_shapes(program, one.target)
+        if entering is target and not isinstance(entering, ast.Name) and _adds_noise(program, entering):
+            yield look_at(entering, one.call, loss=shown(one.call))
+
+
+def _before_shapes(program: Program, node: ast.expr) -> ast.expr:
+    """Return the expression that makes the numbers of a value, behind names and changes of its shape."""
+    for _ in range(DEEPEST):
+        value = program.value_of(node) if isinstance(node, ast.Name) else None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPES:
+            value = node.func.value
+        if value is None:
+            break
+        node = value
+    return node
+
+
+def _adds_noise(program: Program, node: ast.expr) -> bool:
+    """Tell whether an expression adds noise that is no dequantisation."""
+    named = isinstance(node, ast.Call) and _NOISE.search(program.called(node))
+    drawn = is_op(node, ast.Add) and re.search(r"randn|normal\(", text(node))
+    return bool(named or drawn) and not re.search(r"quanti|/ 25[56]", text(node))
+
+
+@suspects_rows("missing labels taken for negatives", losses_of_answers)
+def _missing_labels(program: Program, call: ast.Call, target: ast.expr) -> Iterator[Spot]:
+    """Find `bce(logits, y.clamp(min=0))` without a mask, where -1 marks answers that nobody knows."""
+    value = program.value_of(target) if isinstance(target, ast.Name) else target
+    if not isinstance(value, ast.Call) or program.called(value) not in _CUTS:
+        return
+    zero = [number(one) == 0 for one in (*value.args, *(it.value for it in value.keywords))]
+    if (program.called(value) == "relu" or any(zero)) and _marks_missing(program):
+        yield look_at(value, call, loss=shown(call))
+
+
+def _marks_missing(program: Program) -> bool:
+    """Tell whether a script has a name for answers that are missing, whose number is -1."""
+    known = (stem_of(target) for target, value, _ in assigned(program.tree) if number(value) == -1)
+    return any(map(_MISSING.search, known))

@@ -103,8 +103,12 @@ def _layout(program: Program) -> Iterator[Spot]:
         return
     wrong, told = (_IN_PAIRS, "by turns") if kinds == {"halves"} else (_IN_HALVES, "one half behind the other")
     for name, value, statement in named_values(program):
-        about = re.search(r"label|target|pos|partner|pair|match|ids|idx|^y$|index", name, re.IGNORECASE)
-        if about and "arange" in text(value) and wrong.search(text(value)):
+        about = re.search(r"label|target|pos|partner|pair|match|ids|idx|^y$|index|^cols?$|mate", name, re.IGNORECASE)
+        rows = [one for one in within(value, ast.Name) if program.called(held(program, one)) == "arange"]
+        said = text(value)
+        for one in rows:
+            said = said.replace(one.id, text(held(program, one)))
+        if about and "arange" in said and wrong.search(said):
             yield look_at(statement, joined[0], layout=told, views=shown(joined[0]))
 
 

@@ -29,7 +29,9 @@ _PIXELS = re.compile(r"image|img|pic(ture)?s?(_|$)|photo|frame|pixel", re.IGNORE
 _INPUTS = re.compile(r"(^|_)(x|xs|xb|X|inputs?|features?|signals?|images?|data)(_|$)")
 _SCALERS = named("fit_transform transform normalize standardize scale normalise")
 _FLIPS = named("RandomHorizontalFlip RandomVerticalFlip fliplr flipud hflip vflip")
-_DRAWN = re.compile(r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$")
+_DRAWN = re.compile(
+    r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^(),=]*,?[^(),=]*\)$"
+)
 _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
 
@@ -207,6 +209,30 @@ def _at_hand(program: Program) -> Iterator[Spot]:
             continue
         if re.fullmatch(r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", text(made)):
             yield look_at(call)
+    for owner in classes(program):
+        yield from _only_fitted(program, owner)
+
+
+def _only_fitted(program: Program, owner: Class) -> Iterator[Spot]:
+    """Yield the calls of a model in `predict` with what it is given, where `fit` scales by what it keeps in `self`."""
+    scaled = r"self\.\w*(scal|norm)\w*\.(fit_)?transform\(|- self\.(\w+_)?(mean|mu)\w*\) / "
+    fitted = [one for name, one in owner.methods.items() if re.match(r"_?(fit|train)", name)]
+    if not any(re.search(scaled, text(one)) for one in fitted):
+        return
+    for name, method in owner.methods.items():
+        if not re.match(r"(predict|score|decision|infer|forecast|classify)", name) or _is_prepared(program, method):
+            continue
+        given = {one.arg for one in method.args.args[1:]}
+        for call in (one for one in nodes(program, ast.Call) if program.function(one) is method and one.args):
+            model = re.match(r"self\.\w+$", text(call.func)) and text(call.func)[5:] not in owner.methods
+            if model and ident(call.args[0]) in given and any(text(call.func) in text(one) for one in fitted):
+                yield look_at(call)
+
+
+def _is_prepared(program: Program, method: Function) -> bool:
+    """Tell whether a method, or a caller of it, may scale its argument."""
+    words = re.compile(r"scal|transform|norm(?!\()|standard|prepar|preproc|mean|std", re.IGNORECASE)
+    return any(words.search(text(one)) for one in (method, *program.calls_of(f".{method.name}")))
 
 
 @suspects_rows("logarithm of what may be 0", assignments)
@@ -300,6 +326,23 @@ def _bytes(program: Program) -> Iterator[Spot]:
         whole = not re.search(r"\d\.\d|float|astype|/ ", text(right))
         if whole and (program.function(node), re.sub(r"\[.*\]$", "", text(left))) in small:
             yield look_at(node)
+    yield from _cast_back(program)
+
+
+_SAFE = re.compile(r"clip|clamp|minimum|maximum|255|25[56]|127|float|mask|sigmoid|% |\(?1(\.0)? - |\b0\.\d")
+"""What keeps a result within a byte, or tells that its pixels are from 0 to 1."""
+
+
+def _cast_back(program: Program) -> Iterator[Spot]:
+    """Yield sums and products of pictures that become bytes uncut: `(image * factor).astype(np.uint8)`."""
+    for call in program.calls:
+        given = operand(program, call)
+        kinds = {"astype", "to", "type"} if any("uint8" in text(one) for one in call.args) else {"uint8", "byte"}
+        if called(program, call) not in kinds or given is None or not isinstance(given, ast.BinOp):
+            continue
+        inner = [one for one in ast.walk(given) if is_binary(one, ast.Add | ast.Sub | ast.Mult)]
+        if any(_PIXELS.search(ident(one.left)) for one in inner) and not _SAFE.search(text(given)):
+            yield look_at(call)
 
 
 # --- augmentation ---

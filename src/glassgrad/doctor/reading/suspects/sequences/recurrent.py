@@ -20,7 +20,7 @@ from glassgrad.doctor.reading.program import (
 )
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.nodes import functions, nodes_in
+from glassgrad.doctor.reading.suspects.nodes import functions, nodes, nodes_in
 from glassgrad.doctor.reading.suspects.sequences.parts import (
     CELLS,
     Run,
@@ -267,14 +267,37 @@ def _same_state(program: Program, call: ast.Call, loop: Loop, state: list[ast.ex
             yield look_at(call, state=shown(state[0]))
 
 
-@suspects_rows("state thrown away in a loop", _steps)
-def _thrown(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> object:
-    """Find a recurrent layer in a loop over steps that gets no state."""
+@suspects("state thrown away in a loop")
+def _thrown(program: Program) -> Iterator[Spot]:
+    """Find a recurrent layer in a loop over steps that gets no state, and a model whose new state nothing keeps."""
+    yield from (look_at(call) for call, loop, state in _steps(program) if _is_stateless(call, loop, state))
+    for node in nodes(program, ast.Assign):
+        target, call = node.targets[0], node.value
+        if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(call, ast.Call):
+            continue
+        states = [one.id for one in call.args[1:] if isinstance(one, ast.Name) and _STATE.fullmatch(one.id)]
+        kept, loops = text(target.elts[1]), program.loops(node)
+        begins = program.bindings(program.scope(node), states[0]) if states and loops else []
+        first = [one.value for one in begins if constant_none(one.value)]
+        read = len(re.findall(rf"\b{re.escape(kept)}\b", text(program.around(node)))) > 1
+        if len(first) == len(begins) == 1 and (kept.startswith("_") or not read):
+            yield look_at(node)
+
+
+_STATE = re.compile(r"h|hx|hc|h_?t|(\w+_)?(hidden|state|states|memory|carry)(_\w+)?")
+
+
+def constant_none(node: ast.expr | None) -> bool:
+    """Tell whether an expression is None."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_stateless(call: ast.Call, loop: Loop, state: list[ast.expr]) -> bool:
     steps = names_in(loop.target) if isinstance(loop, ast.For) else frozenset()
     fed = names_in(*call.args[:1]) & (steps | stored_in(loop))
     single = "unsqueeze" in text(call) or bool(steps & names_in(*call.args[:1]))
     counted = isinstance(loop, ast.For) and "range(" in text(loop.iter)
-    return not state and fed and single and counted and look_at(call)
+    return not state and bool(fed) and single and counted
 
 
 @suspects_rows("state set back at each step", _steps)

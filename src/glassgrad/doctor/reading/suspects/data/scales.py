@@ -317,14 +317,17 @@ def _bytes(program: Program) -> Iterator[Spot]:
     """Find a sum, a difference or a product of values that are `uint8`."""
     made = re.compile(r"uint8['\"]?\)$|imread\(")
     rows = [(program.function(node), text(target), value) for target, value, node in assigned(program.tree)]
-    small = {(scope, name) for scope, name, value in rows if made.search(text(value))}
-    small -= {(scope, name) for scope, name, value in rows if re.search(r"float|/ 255", text(value))}
+    small = {(scope, name): value for scope, name, value in rows if made.search(text(value))}
+    for scope, name, value in rows:
+        if re.search(r"float|/ 255", text(value)):
+            small.pop((scope, name), None)
     for node in program.nodes:
         if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
             continue
         left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
         whole = not re.search(r"\d\.\d|float|astype|/ ", text(right))
-        if whole and (program.function(node), re.sub(r"\[.*\]$", "", text(left))) in small:
+        first = small.get((program.function(node), re.sub(r"\[.*\]$", "", text(left))))
+        if whole and first is not None and not any(one is node for one in ast.walk(first)):
             yield look_at(node)
     yield from _cast_back(program)
 

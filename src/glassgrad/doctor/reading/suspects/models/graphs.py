@@ -37,7 +37,8 @@ def _neighbours(program: Program) -> Iterator[Spot]:
         graph = _ADJACENCY.match(name) and (len(name) > 1 or re.search("gcn|graph|gnn", whole, re.IGNORECASE))
         if graph and owner is not None and owner.is_module and not (divides and loops) and isinstance(node, ast.expr):
             lacks = "a division by the degrees" if not divides else "self loops, by which a node keeps its own features"
-            yield spot(eyes[0] if eyes else node, node, text=shown(node), lacks=lacks)
+            told = f"{shown(node)} in line {node.lineno}" if eyes else shown(node)
+            yield spot(eyes[0] if eyes else node, node, text=told, lacks=lacks)
     if not loops:
         yield from _without_own(program)
 

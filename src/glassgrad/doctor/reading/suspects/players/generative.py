@@ -186,7 +186,8 @@ def _bounded_critic(program: Program, _: str, value: ast.expr, __: ast.stmt) -> 
             scores[sign] = judged
     if len(scores) == 2 and len({text(one.func) for one in scores.values()}) == 1 and "mean" in text(value):
         made = end(program, scores[1])
-        if made is not None and made.op in {"sigmoid", "tanh"}:
+        chosen = made is not None and any(isinstance(one, ast.If | ast.IfExp) for one in program.outward(made.node))
+        if made is not None and made.op in {"sigmoid", "tanh"} and not chosen:
             yield look_at(made.node, value, op=made.op, loss=shown(value))
 
 

@@ -371,6 +371,8 @@ def _carried(program: Program, call: ast.Call, statement: ast.stmt, kept: set[st
         return False
     fresh = [one for one in nodes_in(loops[0], ast.Assign) if one.lineno < statement.lineno]
     anew = any(kept & stored_in(*one.targets) and not kept & names_in(one.value) for one in fresh)
+    if re.search(r"(?i)chunk|bptt|stream", text(program.around(call))):
+        return False  # the parts of one long sequence, one after the other
     mixed = says(program, r"shuffle=True|randperm|permutation\(|shuffle\(|randint|random|sample\(")
     return not anew and layer(program, call.func) is not None and mixed
 

@@ -149,7 +149,7 @@ counts = torch.bincount(labels, minlength=5)
 weights = counts.float()  #!
 criterion = nn.CrossEntropyLoss(weight=weights)
 """,
-        (("counts.float()", "counts.sum() / counts.float()"),),
+        (("criterion", "weights.reciprocal_()\ncriterion"),),
     ),
     Case(
         "class weights favour the frequent",

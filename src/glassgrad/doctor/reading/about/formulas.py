@@ -16,6 +16,7 @@ from glassgrad.doctor.reading.nodes import (
     elements,
     has_attribute,
     holds,
+    ident,
     is_name,
     is_op,
     method_of,
@@ -140,7 +141,8 @@ def _favoured(program: Program) -> Iterator[Spot]:
                 yield spot(value, call, program.statement(call), text=shown(value), remedy=remedy)
         weights = given or positive
         bound = program.bound(weights)
-        for count in _counts_of(program, weights):
+        counts = list(_counts_of(program, weights))
+        for count in counts if not _is_changed(program, weights, *map(program.statement, counts)) else ():
             place = bound.value if bound is not None and bound.item is None and bound.value is not None else count
             remedy = f"weight=1 / {shown(count, 40)}" if given is not None else "pos_weight=negatives / positives"
             yield spot(place, count, call, program.statement(call), text=shown(count), remedy=remedy)
@@ -172,6 +174,15 @@ def _counts_of(program: Program, given: ast.expr | None) -> Iterator[ast.Call]:
                 waiting.append(Value(inner, one.frame))
             elif isinstance(node, ast.Call) and not one.path and (name == "bincount" or _is_labels(inner, name)):
                 yield node
+
+
+def _is_changed(program: Program, weights: ast.expr | None, *statements: ast.stmt) -> bool:
+    """Tell whether variables that hold weights are written to more than once: `w /= w.sum()`, `w.reciprocal_()`."""
+    names = {ident(weights), *(ident(one.targets[0]) for one in statements if isinstance(one, ast.Assign))} - {""}
+    written = [unindexed(one) for one in program.every(ast.expr) if isinstance(getattr(one, "ctx", None), ast.Store)]
+    written += [on for one in program.calls if method_of(one).endswith("_") and (on := object_of(one)) is not None]
+    stores = [ident(one) for one in written]
+    return any(stores.count(name) > 1 for name in names)
 
 
 def _is_labels(node: ast.expr | None, summed: str = "sum") -> bool:

@@ -40,7 +40,7 @@ def _other_blank(program: Program, call: ast.Call) -> Iterator[Spot]:
     if name not in {"CTCLoss", "ctc_loss"} or is_given(call, "blank", 0 if name == "CTCLoss" else 4):
         return
     for other, value, statement in named_values(program):
-        named = re.fullmatch(r"(?i)(\w+_)?blank(_?(id|idx|index|label|token))?", other)
+        named = re.fullmatch(r"(?i)(ctc_|id_|idx_)?blank(_?(id|idx|index|label|token))?", other)
         size = re.fullmatch(r"len\([\w.]+\)( [+-] 1)?|(?i:num_|n_)\w+( - 1)?|[A-Z]+ - 1", text(value))
         if named and (size or setting(program, value) not in {None, 0}):
             yield look_at(call, statement, blank=f"{shown(statement)} in line {statement.lineno}")

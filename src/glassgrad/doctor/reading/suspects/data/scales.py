@@ -32,6 +32,7 @@ _FLIPS = named("RandomHorizontalFlip RandomVerticalFlip fliplr flipud hflip vfli
 _DRAWN = re.compile(
     r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^(),=]*,?[^(),=]*\)$"
 )
+_CASTS = named("tensor as_tensor from_numpy FloatTensor Tensor asarray float to cuda unsqueeze")
 _WHOLE = re.compile(r"(int|long)(8|16|32|64)?\b|uint8")
 
 
@@ -222,16 +223,21 @@ def _only_fitted(program: Program, owner: Class) -> Iterator[Spot]:
     for name, method in owner.methods.items():
         if not re.match(r"(predict|score|decision|infer|forecast|classify)", name) or _is_prepared(program, method):
             continue
-        given = {one.arg for one in method.args.args[1:]}
+        given = {one.arg for one in method.args.args[1:]} - {ident(target) for target, _, _ in assigned(method)}
         for call in (one for one in nodes(program, ast.Call) if program.function(one) is method and one.args):
             model = re.match(r"self\.\w+$", text(call.func)) and text(call.func)[5:] not in owner.methods
-            if model and ident(call.args[0]) in given and any(text(call.func) in text(one) for one in fitted):
+            first = call.args[0]
+            while (
+                isinstance(first, ast.Call) and called(program, first) in _CASTS and operand(program, first) is not None
+            ):
+                first = operand(program, first) or first
+            if model and ident(first) in given and any(text(call.func) in text(one) for one in fitted):
                 yield look_at(call)
 
 
 def _is_prepared(program: Program, method: Function) -> bool:
     """Tell whether a method, or a caller of it, may scale its argument."""
-    words = re.compile(r"scal|transform|norm(?!\()|standard|prepar|preproc|mean|std", re.IGNORECASE)
+    words = re.compile(r"scal|transform|norm(?!\()|standard|prep|mean|std", re.IGNORECASE)
     return any(words.search(text(one)) for one in (method, *program.calls_of(f".{method.name}")))
 
 

@@ -138,10 +138,11 @@ def _one_less(program: Program) -> Iterator[Spot]:
     """Find `prev_t = t - 1` in a script whose sampler skips steps of the training."""
     strided = r"stride|num_inference|inference_steps|step_ratio|sample_steps|sampling_steps|skip|ddim|respac"
     everywhere = mentions_any(program, re.compile(strided))
+    noised = mentions_any(program, re.compile(r"alpha|sigma|beta|nois", re.IGNORECASE))
     for name, value, statement in named_values(program):
         if not is_binary(value, ast.Sub) or number(value.right) != 1:
             continue
-        if not everywhere and not _is_strided(program, value.left):
+        if not everywhere and not (noised and _is_strided(program, value.left)):
             continue
         step = re.fullmatch(r"t|ts|step|timestep|timesteps|cur_t|time", word(program, value.left))
         if step and re.search(r"prev|next|^s$|_s$", name):
@@ -154,8 +155,8 @@ def _is_strided(program: Program, step: ast.expr) -> bool:
         if not isinstance(loop, ast.For) or text(step) not in {one.id for one in nodes_in(loop.target, ast.Name)}:
             continue
         for one in (loop.iter, *(held(program, one) for one in nodes_in(loop.iter, ast.Name))):
-            said = text(one)
-            if re.search(r"linspace\(|\[::-?(?!1\])[\w ]|ange\([^,]+, [^,]+, -(?!1\b)", said):
+            said = re.sub(r"linspace\((0, )?([\w.]+) - 1, (0, )?\2\b", "", text(one))  # it visits each step
+            if re.search(r"linspace\(|\[::-?(?!1\])[\w ]|ange\([^,]+, [^,]+, (?!-?1\b)", said):
                 return True
     return False
 

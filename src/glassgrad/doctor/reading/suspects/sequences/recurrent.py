@@ -278,7 +278,7 @@ def _thrown(program: Program) -> Iterator[Spot]:
         states = [one.id for one in call.args[1:] if isinstance(one, ast.Name) and _STATE.fullmatch(one.id)]
         kept, loops = text(target.elts[1]), program.loops(node)
         begins = program.bindings(program.scope(node), states[0]) if states and loops else []
-        first = [one.value for one in begins if constant_none(one.value)]
+        first = [one.value for one in begins if _is_none(one.value)]
         read = len(re.findall(rf"\b{re.escape(kept)}\b", text(program.around(node)))) > 1
         if len(first) == len(begins) == 1 and (kept.startswith("_") or not read):
             yield look_at(node)
@@ -287,7 +287,7 @@ def _thrown(program: Program) -> Iterator[Spot]:
 _STATE = re.compile(r"h|hx|hc|h_?t|(\w+_)?(hidden|state|states|memory|carry)(_\w+)?")
 
 
-def constant_none(node: ast.expr | None) -> bool:
+def _is_none(node: ast.expr | None) -> bool:
     """Tell whether an expression is None."""
     return isinstance(node, ast.Constant) and node.value is None
 

@@ -142,4 +142,21 @@ criterion = nn.CrossEntropyLoss(weight=weights)
 """,
         (("counts / counts.sum()", "counts.sum() / counts"),),
     ),
+    Case(
+        "class weights favour the frequent",
+        """
+counts = torch.bincount(labels, minlength=5)
+weights = counts.float()  #!
+criterion = nn.CrossEntropyLoss(weight=weights)
+""",
+        (("criterion", "weights.reciprocal_()\ncriterion"),),
+    ),
+    Case(
+        "class weights favour the frequent",
+        """
+tagged = (tags_y == 1).sum(dim=0)  #!
+criterion = nn.BCEWithLogitsLoss(pos_weight=tagged.to("cpu"))
+""",
+        (("(tags_y == 1).sum(dim=0)", "(tags_y == 0).sum(dim=0) / (tags_y == 1).sum(dim=0)"),),
+    ),
 )

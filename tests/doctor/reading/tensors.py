@@ -158,6 +158,16 @@ class Attention(nn.Module):
     ),
     Case(
         "axes mixed by a view",
+        "n, t, h, w, c = x.shape\nframes = x.reshape(n * t, c, h, w)  #!\n",
+        (("x.reshape(n * t, c, h, w)", "x.permute(0, 1, 4, 2, 3).reshape(n * t, c, h, w)"),),
+    ),
+    Case(
+        "axes mixed by a view",
+        "rows = x.view(-1, size, size, 3)\nimages = rows.view(-1, 3, size, size)  #!\n",
+        (("rows.view(-1, 3, size, size)", "rows.permute(0, 3, 1, 2)"),),
+    ),
+    Case(
+        "axes mixed by a view",
         "y = x.reshape(x.shape[1], x.shape[0])  #!\n",
         (("reshape(x.shape[1], x.shape[0])", "t()"),),
     ),

@@ -258,3 +258,29 @@ def test_the_mean_of_what_a_hinge_leaves_need_not_fall(kind: str) -> None:
         return terms.sum() / (terms > 0).sum() if kind == "counted" else terms[terms > 0].mean()
 
     assert ("loss does not fall" in rules(found(model, loss_of, steps=150))) == (kind == "all")
+
+
+# --- labels of places ---
+
+
+class Tagger(nn.Module):
+    """Tells two kinds of places apart in each sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x).transpose(1, 2)
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_numbers_of_two_classes_at_each_place_need_not_add_up(numbers: bool) -> None:
+    model, x, y = Tagger(), gg.randn(24, 6, 4), gg.randint(0, 2, (24, 6))
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(24, 6))
+    seen = (
+        found(model, lambda: F.cross_entropy(model(x), y))
+        if numbers
+        else found(flat, lambda: F.cross_entropy(flat(x), y.float()))
+    )
+    assert ("targets of cross entropy do not add up" in rules(seen)) != numbers

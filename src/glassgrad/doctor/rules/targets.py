@@ -434,7 +434,10 @@ def _rows(run: Run) -> Iterator[Seen]:
         shaped = (
             len(target.shape) == 2 and target.shape[0] != target.shape[1] and target.shape == (op.shape or target.shape)
         )
-        if entropy and (shaped or op.name == "cross_entropy") and target.whole and target.low >= 0 and target.high <= 1:
+        numbers = op.labels is not None or len(op.shapes[0] or target.shape) > len(target.shape)
+        if not entropy or (op.name == "cross_entropy" and numbers):
+            continue
+        if (shaped or op.name == "cross_entropy") and target.whole and target.low >= 0 and target.high <= 1:
             least, most = target.rows
             if most > 1:
                 what = (

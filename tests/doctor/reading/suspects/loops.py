@@ -245,4 +245,11 @@ optimizer.load_state_dict(saved)  #!
 """,
         (("lr=0.02", "lr=0.001"),),
     ),
+    Case(
+        "schedule in the loop over epochs",
+        "schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / warmup))\n"
+        + _EPOCHS.rstrip()
+        + "\n    schedule.step()  #!\n",
+        (("\n    schedule.step()", "\n        schedule.step()"),),
+    ),
 )

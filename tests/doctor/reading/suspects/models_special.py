@@ -49,4 +49,65 @@ class Shift(nn.Module):
 """,
         (("(z - self.t) * torch.exp(-self.s)", "z * torch.exp(-self.s) - self.t"),),
     ),
+    Case(
+        "critic with a bounded score",
+        """
+critic = nn.Sequential(
+    nn.Linear(2, 16),
+    nn.ReLU(),
+    nn.Linear(16, 1),
+    nn.Sigmoid(),  #!
+)
+d_loss = critic(fake).mean() - critic(real).mean()
+""",
+        (("    nn.Sigmoid(),\n", ""),),
+    ),
+    Case(
+        "fakes cut off from their generator",
+        """
+for real in batches:
+    fake = G(torch.randn(8, 4)).detach()  #!
+    d_loss = criterion(D(real), ones) + criterion(D(fake), zeros)
+    judged = D(fake)
+    g_loss = criterion(judged, ones)
+""",
+        (("4)).detach()", "4))"),),
+    ),
+    Case(
+        "level before is one less",
+        """
+for i, t in enumerate(torch.linspace(999, 0, 50).long().tolist()):
+    t_prev = t - 1  #!
+    x = alpha[t_prev] * clean(x, t) + sigma[t_prev] * noise
+""",
+        (("linspace(999, 0, 50)", "arange(999, -1, -1)"),),
+    ),
+    Case(
+        "softmax over all edges",
+        """
+class Attention(nn.Module):
+    def forward(self, h, edge_index):
+        start, to = edge_index
+        score = F.leaky_relu(self.a(h)[start] + self.b(h)[to])
+        weights = torch.softmax(score, dim=0)  #!
+        out = torch.zeros_like(h).index_add_(0, to, weights * h[start])
+        return out + h
+""",
+        (("torch.softmax(score, dim=0)", "softmax_at(score, to)"),),
+    ),
+    Case(
+        "neighbours added up",
+        """
+def with_loops(adj):
+    adj = adj + torch.eye(adj.shape[0])  #!
+    return adj
+
+class Layer(nn.Module):
+    def forward(self, x, adj):
+        return torch.relu(adj @ self.fc(x))
+
+print("degrees", adj.sum(1))
+""",
+        (("    return adj", "    return adj / adj.sum(1, keepdim=True)"),),
+    ),
 )

@@ -216,4 +216,26 @@ x_test, _ = prepared(raw[800:])  #!
 """,
         (("prepared(raw[800:])", "prepared(raw[800:], stats=stats)"),),
     ),
+    Case(
+        "arithmetic in 8 bits",
+        """
+def brighter(image, factor):
+    return (image * factor + 8).astype(np.uint8)  #!
+""",
+        (("(image * factor + 8)", "np.clip(image.astype(float) * factor + 8, 0, 255)"),),
+    ),
+    Case(
+        "input at hand not scaled",
+        """
+class Forecaster:
+    def fit(self, x, y):
+        self.mean, self.std = x.mean(0), x.std(0)
+        self.net = nn.Linear(4, 1)
+        train(self.net, (x - self.mean) / self.std, y)
+
+    def predict(self, x):
+        return self.net(x)  #!
+""",
+        (("return self.net(x)", "return self.net((x - self.mean) / self.std)"),),
+    ),
 )

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.chains import chain
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import trainings
-from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.nodes import (
     both_ways,
     compares,
     elements,
     has_attribute,
     holds,
+    ident,
     is_name,
     is_op,
     method_of,
@@ -39,6 +40,9 @@ _RISES = re.compile(r"acc|score|f1|auc|dice|iou|reward|correct|precision|recall|
 _FALLS = re.compile(r"loss|error|mse|mae|perplexity|ppl", re.IGNORECASE)
 _CONTINUOUS = frozenset({"Normal", "Independent", "MultivariateNormal", "LogNormal", "Laplace"})
 _LATENT = re.compile(r"repar|latent|sample_?z|encode", re.IGNORECASE)
+_CASTS = named(
+    "tensor as_tensor from_numpy FloatTensor Tensor array asarray astype float double to cpu cuda clone detach"
+)
 _COUNTS = re.compile(r"count|freq|n_per|per_class|num_", re.IGNORECASE)
 
 
@@ -118,7 +122,7 @@ def _wrong_rounds(program: Program) -> Iterator[Spot]:
 
 @reads("class weights favour the frequent")
 def _favoured(program: Program) -> Iterator[Spot]:
-    """Find `weight=counts / counts.sum()`: the shares of the classes instead of their inverse."""
+    """Find `weight=counts / counts.sum()`: the shares of the classes, or their counts, instead of the inverse."""
     for call in program.calls:
         name = last(program.names.full(call.func))
         given = argument(call, "weight", 0 if name == "CrossEntropyLoss" else 2) if "ross" in name else None
@@ -135,6 +139,13 @@ def _favoured(program: Program) -> Iterator[Spot]:
             if re.search(r"(^|_|\b)pos", above) and re.search(r"(^|_|\b)neg", below) and "neg" not in above:
                 remedy = f"pos_weight={below} / {above}"
                 yield spot(value, call, program.statement(call), text=shown(value), remedy=remedy)
+        weights = given or positive
+        bound = program.bound(weights)
+        counts = list(_counts_of(program, weights))
+        for count in counts if not _is_changed(program, weights, *map(program.statement, counts)) else ():
+            place = bound.value if bound is not None and bound.item is None and bound.value is not None else count
+            remedy = f"weight=1 / {shown(count, 40)}" if given is not None else "pos_weight=negatives / positives"
+            yield spot(place, count, call, program.statement(call), text=shown(count), remedy=remedy)
 
 
 def _weights_of(program: Program, given: ast.expr | None) -> Iterator[ast.BinOp]:
@@ -149,6 +160,40 @@ def _weights_of(program: Program, given: ast.expr | None) -> Iterator[ast.BinOp]
             elif isinstance(node, ast.Call) and (inner := program.operand(node)) is not None:
                 waiting.append(Value(inner, one.frame))
             waiting += [Value(part, one.frame) for part in elements(node)]
+
+
+def _counts_of(program: Program, given: ast.expr | None) -> Iterator[ast.Call]:
+    """Yield the counts of examples that are the weights as they are: `bincount(labels)`, `labels.sum(0)`."""
+    waiting, seen = [Value(given)] if given is not None else [], 0
+    while waiting and seen < 12:
+        seen += 1
+        for one in flow(program).ends(waiting.pop()):
+            node, name = one.node, program.called(one.node)
+            inner = program.operand(node) if isinstance(node, ast.Call) else None
+            if isinstance(node, ast.Call) and inner is not None and name in _CASTS:
+                waiting.append(Value(inner, one.frame))
+            elif isinstance(node, ast.Call) and not one.path and (name == "bincount" or _is_labels(inner, name)):
+                yield node
+
+
+def _is_changed(program: Program, weights: ast.expr | None, *statements: ast.stmt) -> bool:
+    """Tell whether variables that hold weights are written to more than once: `w /= w.sum()`, `w.reciprocal_()`."""
+    names = {ident(weights), *(ident(one.targets[0]) for one in statements if isinstance(one, ast.Assign))} - {""}
+    written = [unindexed(one) for one in program.every(ast.expr) if isinstance(getattr(one, "ctx", None), ast.Store)]
+    written += [on for one in program.calls if method_of(one).endswith("_") and (on := object_of(one)) is not None]
+    stores = [ident(one) for one in written]
+    return any(stores.count(name) > 1 for name in names)
+
+
+def _is_labels(node: ast.expr | None, summed: str = "sum") -> bool:
+    """Tell whether a sum is one of labels by their name, or of what marks positive ones: `labels == 1`, `y > 0`."""
+    if summed != "sum":
+        return False
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        marked = constant(node.comparators[0]) == (1 if isinstance(node.ops[0], ast.Eq) else 0)
+        return isinstance(node.ops[0], ast.Eq | ast.Gt) and marked and _is_labels(node.left)
+    name = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) else ""
+    return re.search(r"(^|_|\b)(y|ys|labels?|targets?|positives?)(_|\b)", name) is not None
 
 
 def _is_share(program: Program, value: ast.BinOp) -> bool:

@@ -229,11 +229,35 @@ def _view_for_permute(program: Program) -> Iterator[Spot]:
         sizes = call.args[0].elts if isinstance(call.args[0], ast.Tuple) else call.args
         yield from _reordered(program, call, held, sizes)
         yield from _states_joined(program, call, held, sizes)
-        order = [place for one in sizes if (place := _axis(program, held, one)) is not None]
-        turned = len(sizes) > 1 and sorted(order) == list(range(len(sizes))) != order
-        if turned and _axes(program, sizes) == len(order):
-            axes = ", ".join(map(str, order))
-            yield spot(call, text=shown(call), remedy=f"{shown(held)}.permute({axes})")
+        groups = _groups(program, held, sizes)
+        order = [axis for one in groups for axis in one]
+        if len(sizes) > 1 and sorted(order) == list(range(len(order))) != order and _axes(program, sizes) == len(order):
+            whole = "" if len(groups) == len(order) else f".reshape({', '.join(map(shown, sizes))})"
+            yield spot(call, text=shown(call), remedy=f"{shown(held)}.permute({', '.join(map(str, order))}){whole}")
+        elif order := _rewritten(program, held, sizes):
+            yield spot(call, text=shown(call), remedy=f"{shown(held)}.permute({', '.join(map(str, order))})")
+
+
+def _groups(program: Program, held: ast.expr, sizes: list[ast.expr]) -> list[list[int]]:
+    """Return for each size of a view the axes of a tensor whose lengths it multiplies; nothing if one is unknown."""
+    found = [[_axis(program, held, part) for part in factors_of(one)] for one in sizes]
+    known = [sorted(axis for axis in one if axis is not None) for one in found]
+    return known if all(len(one) == len(axes) for one, axes in zip(found, known, strict=True)) else []
+
+
+def _rewritten(program: Program, held: ast.expr, sizes: list[ast.expr]) -> list[int]:
+    """Return the order of the axes where a view takes the written sizes of the view before it in another order."""
+    made = program.value_of(held) if isinstance(held, ast.Name) else held
+    if not isinstance(made, ast.Call) or method_of(made) not in {"view", "reshape"} or not made.args:
+        return []
+    first = made.args[0].elts if isinstance(made.args[0], ast.Tuple) else made.args
+    before, after = [ast.unparse(one) for one in first], [ast.unparse(one) for one in sizes]
+    kept, moved = ([one for one in side if one != "1"] for side in (before, after))
+    same = kept == moved or sorted(before) != sorted(after)
+    if same or any(_rebound(program, one, made.lineno, sizes[0].lineno) for one in (held, *sizes)):
+        return []
+    left = list(range(len(before)))
+    return [left.pop(next(at for at, axis in enumerate(left) if before[axis] == size)) for size in after]
 
 
 def _states_joined(program: Program, call: ast.Call, held: ast.expr, sizes: list[ast.expr]) -> Iterator[Spot]:

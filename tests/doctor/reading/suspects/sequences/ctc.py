@@ -39,4 +39,9 @@ loss = F.ctc_loss(scores.transpose(0, 1), y, lengths, sizes)
 """,
         (("torch.full((16,), y.size(1))", "(y != PAD).sum(1)"),),
     ),
+    Case(
+        "blank of another number",
+        "BLANK = len(letters)\nloss_of = nn.CTCLoss(zero_infinity=True)  #!\n",
+        (("CTCLoss(", "CTCLoss(blank=BLANK, "),),
+    ),
 )

@@ -261,4 +261,13 @@ class Reader(nn.Module):
         _net(_FIRST, "out, _ = self.rnn(x)", "return self.head(out.mean(dim=0))  #!"),
         (("dim=0", "dim=1"),),
     ),
+    Case(
+        "state thrown away in a loop",
+        """
+state = None
+for chunk in chunks:
+    out, _ = model(chunk, state)  #!
+""",
+        (("out, _ =", "out, state ="),),
+    ),
 )

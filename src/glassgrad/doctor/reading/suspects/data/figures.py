@@ -84,6 +84,8 @@ def _shapes(program: Program) -> Iterator[Spot]:
     forms = [(text(one.input), text(one.target)) for one in losses(program) if one.target is not None]
     inputs, targets = " ".join(one for one, _ in forms), " ".join(one for _, one in forms)
     flat_target, column_target, flat_input = _FLAT.search(targets), _COLUMN.search(targets), _FLAT.search(inputs)
+    if re.search(r"\.(view|reshape)\(-1, (?!1\))", inputs):
+        flat_target = None  # every place counts as an example, on both sides
     for node in program.every(ast.Compare):
         if not isinstance(node.ops[0], ast.Eq) or not forms:
             continue

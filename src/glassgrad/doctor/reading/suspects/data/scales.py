@@ -30,7 +30,10 @@ _PIXELS = re.compile(r"image|img|pic(ture)?s?(_|$)|photo|frame|pixel", re.IGNORE
 _INPUTS = re.compile(r"(^|_)(x|xs|xb|X|inputs?|features?|signals?|images?|data)(_|$)")
 _SCALERS = named("fit_transform transform normalize standardize scale normalise")
 _FLIPS = named("RandomHorizontalFlip RandomVerticalFlip fliplr flipud hflip vflip")
-_DRAWN = re.compile(r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^()]*\)$")
+_DRAWN = re.compile(
+    r"random\.random\(\)|torch\.rand\((1|\(\))?\)|rng\.random\(\)|random\.(uniform|randint)\([^(),=]*,?[^(),=]*\)$"
+)
+_CASTS = named("tensor as_tensor from_numpy FloatTensor Tensor asarray float to cuda unsqueeze")
 _FITTED = re.compile(
     r"vocab|stoi|itos|(word|token|char|tag|label|class|cat)\w*(2|_?to_?)(i|idx|id|int|index)|stats?$|mean|std|scaler|encod|"
     r"classes$|norm|mapping|lookup",
@@ -253,6 +256,35 @@ def _at_hand(program: Program) -> Iterator[Spot]:
             continue
         if re.fullmatch(r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", text(made)):
             yield look_at(call)
+    for owner in classes(program):
+        yield from _only_fitted(program, owner)
+
+
+def _only_fitted(program: Program, owner: Class) -> Iterator[Spot]:
+    """Yield the calls of a model in `predict` with what it is given, where `fit` scales by what it keeps in `self`."""
+    scaled = r"self\.\w*(scal|norm)\w*\.(fit_)?transform\(|- self\.(\w+_)?(mean|mu)\w*\) / "
+    fitted = [one for name, one in owner.methods.items() if re.match(r"_?(fit|train)", name)]
+    if not any(re.search(scaled, text(one)) for one in fitted):
+        return
+    for name, method in owner.methods.items():
+        if not re.match(r"(predict|score|decision|infer|forecast|classify)", name) or _is_prepared(program, method):
+            continue
+        given = {one.arg for one in method.args.args[1:]} - {stem_of(target) for target, _, _ in assigned(method)}
+        for call in (one for one in program.every(ast.Call) if program.function(one) is method and one.args):
+            model = re.match(r"self\.\w+$", text(call.func)) and text(call.func)[5:] not in owner.methods
+            first = call.args[0]
+            while (
+                isinstance(first, ast.Call) and program.called(first) in _CASTS and program.operand(first) is not None
+            ):
+                first = program.operand(first) or first
+            if model and stem_of(first) in given and any(text(call.func) in text(one) for one in fitted):
+                yield look_at(call)
+
+
+def _is_prepared(program: Program, method: Function) -> bool:
+    """Tell whether a method, or a caller of it, may scale its argument."""
+    words = re.compile(r"scal|transform|norm(?!\()|standard|prep|mean|std", re.IGNORECASE)
+    return any(words.search(text(one)) for one in (method, *program.calls_of(f".{method.name}")))
 
 
 @suspects_rows("logarithm of what may be 0", assignments)
@@ -337,15 +369,35 @@ def _bytes(program: Program) -> Iterator[Spot]:
     """Find a sum, a difference or a product of values that are `uint8`."""
     made = re.compile(r"uint8['\"]?\)$|imread\(")
     rows = [(program.function(node), text(target), value) for target, value, node in assigned(program.tree)]
-    small = {(scope, name) for scope, name, value in rows if made.search(text(value))}
-    small -= {(scope, name) for scope, name, value in rows if re.search(r"float|/ 255", text(value))}
+    small = {(scope, name): value for scope, name, value in rows if made.search(text(value))}
+    for scope, name, value in rows:
+        if re.search(r"float|/ 255", text(value)):
+            small.pop((scope, name), None)
     for node in program.nodes:
         if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
             continue
         left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
         whole = not re.search(r"\d\.\d|float|astype|/ ", text(right))
-        if whole and (program.function(node), re.sub(r"\[.*\]$", "", text(left))) in small:
+        first = small.get((program.function(node), re.sub(r"\[.*\]$", "", text(left))))
+        if whole and first is not None and not any(one is node for one in ast.walk(first)):
             yield look_at(node)
+    yield from _cast_back(program)
+
+
+_SAFE = re.compile(r"clip|clamp|minimum|maximum|255|25[56]|127|float|mask|sigmoid|% |\(?1(\.0)? - |\b0\.\d")
+"""What keeps a result within a byte, or tells that its pixels are from 0 to 1."""
+
+
+def _cast_back(program: Program) -> Iterator[Spot]:
+    """Yield sums and products of pictures that become bytes uncut: `(image * factor).astype(np.uint8)`."""
+    for call in program.calls:
+        given = program.operand(call)
+        kinds = {"astype", "to", "type"} if any("uint8" in text(one) for one in call.args) else {"uint8", "byte"}
+        if program.called(call) not in kinds or given is None or not isinstance(given, ast.BinOp):
+            continue
+        inner = [one for one in ast.walk(given) if is_op(one, ast.Add | ast.Sub | ast.Mult)]
+        if any(_PIXELS.search(stem_of(one.left)) for one in inner) and not _SAFE.search(text(given)):
+            yield look_at(call)
 
 
 # --- augmentation ---

@@ -57,7 +57,8 @@ def _in_epochs(program: Program) -> Iterator[Spot]:
         for event in outer.own("schedule"):
             made = schedule_of(program, event)
             name = schedule_name(program, made.node) if made is not None else ""
-            if made is not None and inner and name and _of_batches(name, made.node):
+            steps = made is not None and (_of_batches(name, made.node) or _of_steps(program, name, made.node))
+            if made is not None and inner and name and steps:
                 yield look_at(event.node, made.node, made=shown(made.node))
     yield from _by_lightning(program)
 
@@ -75,6 +76,19 @@ def _of_batches(name: str, made: ast.expr) -> bool:
     """Tell whether the numbers of a schedule count batches."""
     counts = re.search(r"len\(|steps_per_epoch|total_steps|training_steps|iters", text(made))
     return name in {"OneCycleLR", "CyclicLR"} or counts is not None
+
+
+def _of_steps(program: Program, name: str, made: ast.expr) -> bool:
+    """Tell whether the function of a schedule counts steps by its parameter and warms up, or is Vaswani's formula."""
+    given = argument(made, "lr_lambda", 1) if name == "LambdaLR" and isinstance(made, ast.Call) else None
+    for one in flow(program).ends(given) if given is not None else ():
+        function = program.functions.get(one.node.id) if isinstance(one.node, ast.Name) else one.node
+        if not isinstance(function, ast.Lambda | ast.FunctionDef) or not function.args.args:
+            continue
+        counts = re.search(r"(?i)^(step|it|iter|batch|update)", function.args.args[0].arg) and "epoch" not in text(made)
+        if counts and re.search(r"warm|\*\* \(?-", text(function)):
+            return True
+    return False
 
 
 @suspects_rows("factor of a schedule", schedules)

@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import ident, is_op, names_in, within
-from glassgrad.doctor.reading.program import Function, Program
+from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.lookup import source, text
+from glassgrad.doctor.reading.suspects.lookup import mentions_any, source, stem_of, text
 
 _ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
 _EDGES = re.compile(r"^(edges?|edge_?(index|list|idx))$")
@@ -25,8 +26,8 @@ _LOOPS = re.compile(r"\beye\(|self_loop|fill_diagonal|identity\(|\.diag|(cat|sta
 def _neighbours(program: Program) -> Iterator[Spot]:
     """Find `adj @ h` and sums over edges in a program that never divides by degrees, or never adds self loops."""
     whole = source(program)
-    divides = re.search(r"degree|\bdeg\w*\b|norm_adj|normali[sz]e|pow\(-|\*\* -0\.5|rsqrt|adj\w*\.sum|\.sum\(", whole)
-    loops = _LOOPS.search(whole)
+    divides, loops = _divides(program), _LOOPS.search(whole)
+    eyes = [one for one in program.every(ast.Assign) if is_op(one.value, ast.Add) and _LOOPS.search(text(one))]
     for node in program.nodes:
         left: ast.expr | None = node.left if is_op(node, ast.MatMult) else None
         if isinstance(node, ast.Call) and len(node.args) > 1 and text(node.func).split(".")[-1] in _PRODUCTS:
@@ -36,9 +37,23 @@ def _neighbours(program: Program) -> Iterator[Spot]:
         graph = _ADJACENCY.match(name) and (len(name) > 1 or re.search("gcn|graph|gnn", whole, re.IGNORECASE))
         if graph and owner is not None and owner.is_module and not (divides and loops) and isinstance(node, ast.expr):
             lacks = "a division by the degrees" if not divides else "self loops, by which a node keeps its own features"
-            yield look_at(node, lacks=lacks)
+            told = f"{shown(node)} in line {node.lineno}" if eyes else shown(node)
+            yield spot(eyes[0] if eyes else node, node, text=told, lacks=lacks)
     if not loops:
         yield from _without_own(program)
+
+
+def _divides(program: Program) -> bool:
+    """Tell whether a program divides by the number of neighbours, or prepares to: not in a text that it prints."""
+    if mentions_any(
+        program, re.compile(r"^deg(ree)?s?(_|$)|_deg(ree)?s?$|normali[sz]e|norm_adj|adj_norm|rsqrt|^d_inv")
+    ):
+        return True
+    if re.search(r"pow\(-|\*\* \(?-", source(program)):
+        return True
+    printed = {inner for call in program.calls_of("print") for inner in ast.walk(call)}
+    sums = [one for one in program.calls if program.called(one) == "sum" and one not in printed]
+    return any(_ADJACENCY.match(stem_of(program.operand(one))) for one in sums)
 
 
 def _without_own(program: Program) -> Iterator[Spot]:
@@ -106,6 +121,29 @@ def _joined_outside(program: Program) -> bool:
     sums = [one for one in program.nodes if is_op(one, ast.Add)]
     over = re.compile(r"\(\w+, (self\.)?(edge\w*|adj\w*|src|senders)\b")
     return any(over.search(text(one)) and names_in(one.left) & (names_in(one.right) - {"self"}) for one in sums)
+
+
+@suspects_each("softmax over all edges", ast.Call)
+def _over_edges(program: Program, call: ast.Call) -> Iterator[Spot]:
+    """Find `softmax(score, dim=0)` of scores of edges, in a program that adds up messages at the nodes."""
+    given = program.operand(call)
+    along = argument(call, "dim", 1 if program.names.full(call.func) else 0)
+    if program.called(call) != "softmax" or constant(along) != 0 or given is None or program.loops(call):
+        return
+    held = [one.node for one in flow(program).ends(given)]
+    if any(program.called(one) in _SCATTERS for one in program.calls) and any(_gathers(program, one) for one in held):
+        yield look_at(call)
+
+
+def _gathers(program: Program, node: ast.expr) -> bool:
+    """Tell whether a value is made of what stands at the ends of edges: `(a_src[src] + a_dst[dst]).relu()`."""
+    parts = [node, *(it.node for one in within(node, ast.Name) for it in flow(program).ends(one))]
+    for one in (inner for part in parts for inner in within(part, ast.Subscript)):
+        bound = program.bound(one.slice) if isinstance(one.slice, ast.Name) else None
+        pair = bound is not None and bound.item is not None and _EDGES.match(text(bound.value))
+        if pair or (isinstance(one.slice, ast.Name) and _is_end(one.slice)) or _ends_in(one.slice):
+            return True
+    return False
 
 
 @suspects_each("messages return to their sender", ast.Call)

@@ -61,6 +61,9 @@ def _cut(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[
         fakes = [one for one in cut if _FAKE.search(text(one)) or len(call.args) == 1 or _is_made(program, one)]
         if fakes:
             yield look_at(call)
+        for one in (held(program, given) for given in call.args if isinstance(given, ast.Name)):
+            if isinstance(one, ast.Call) and program.called(one) == "detach" and _is_made(program, one):
+                yield look_at(one, call)
 
 
 def _is_made(program: Program, node: ast.expr) -> bool:
@@ -169,6 +172,23 @@ def _hinges(program: Program, value: ast.expr) -> Iterator[Spot]:
             side = _side(program, given.right)
             if side == ("real" if isinstance(given.op, ast.Add) else "fake"):
                 yield look_at(given)
+
+
+@suspects_rows("critic with a bounded score", named_values)
+def _bounded_critic(program: Program, _: str, value: ast.expr, __: ast.stmt) -> Iterator[Spot]:
+    """Find a sigmoid or tanh at the end of a critic, whose mean scores of real and made examples are subtracted."""
+    if _BENT.search(text(value)):
+        return
+    scores: dict[int, ast.Call] = {}
+    for sign, part in signed(program, value):
+        judged = held(program, bare(program, part))
+        if isinstance(judged, ast.Call) and _JUDGE.search(program.called(judged)) and judged.args:
+            scores[sign] = judged
+    if len(scores) == 2 and len({text(one.func) for one in scores.values()}) == 1 and "mean" in text(value):
+        made = end(program, scores[1])
+        chosen = made is not None and any(isinstance(one, ast.If | ast.IfExp) for one in program.outward(made.node))
+        if made is not None and made.op in {"sigmoid", "tanh"} and not chosen:
+            yield look_at(made.node, value, op=made.op, loss=shown(value))
 
 
 @suspects("penalty of the wrong norm")

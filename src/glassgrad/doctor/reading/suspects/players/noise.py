@@ -136,14 +136,28 @@ def _known(program: Program, node: ast.expr | None) -> float | None:
 def _one_less(program: Program) -> Iterator[Spot]:
     """Find `prev_t = t - 1` in a script whose sampler skips steps of the training."""
     strided = r"stride|num_inference|inference_steps|step_ratio|sample_steps|sampling_steps|skip|ddim|respac"
-    if not mentions_any(program, re.compile(strided)):
-        return
+    everywhere = mentions_any(program, re.compile(strided))
+    noised = mentions_any(program, re.compile(r"alpha|sigma|beta|nois", re.IGNORECASE))
     for name, value, statement in named_values(program):
         if not is_op(value, ast.Sub) or number(value.right) != 1:
+            continue
+        if not everywhere and not (noised and _is_strided(program, value.left)):
             continue
         step = re.fullmatch(r"t|ts|step|timestep|timesteps|cur_t|time", word(program, value.left))
         if step and re.search(r"prev|next|^s$|_s$", name):
             yield look_at(statement)
+
+
+def _is_strided(program: Program, step: ast.expr) -> bool:
+    """Tell whether a variable runs through some of the steps: `linspace(T - 1, 0, 20)`, `range(T - 1, -1, -10)`."""
+    for loop in program.loops(step):
+        if not isinstance(loop, ast.For) or text(step) not in {one.id for one in within(loop.target, ast.Name)}:
+            continue
+        for one in (loop.iter, *(held(program, one) for one in within(loop.iter, ast.Name))):
+            said = re.sub(r"linspace\((0, )?([\w.]+) - 1, (0, )?\2\b", "", text(one))  # it visits each step
+            if re.search(r"linspace\(|\[::-?(?!1\])[\w ]|ange\([^,]+, [^,]+, (?!-?1\b)", said):
+                return True
+    return False
 
 
 @suspects_each("velocity turned round", operations(ast.Add))

@@ -10,10 +10,10 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.nodes import callee_of, is_op
-from glassgrad.doctor.reading.program import Program, argument
+from glassgrad.doctor.reading.program import Program, argument, is_given
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.lookup import receiver, text
+from glassgrad.doctor.reading.suspects.lookup import named_values, receiver, text
 from glassgrad.doctor.reading.suspects.sequences.parts import runs, says
 from glassgrad.doctor.reading.values import Loss, losses
 
@@ -31,6 +31,20 @@ def _blank(program: Program, call: ast.Call) -> Iterator[Spot]:
     blank = says(program, blanks)
     letters = sorted(_numbered(program), key=lambda node: node.lineno) if not blank else []
     yield from (look_at(one, call, loss=f"{shown(call)} in line {call.lineno}") for one in letters)
+
+
+@suspects_each("blank of another number", ast.Call)
+def _other_blank(program: Program, call: ast.Call) -> Iterator[Spot]:
+    """Find CTC with its usual blank 0 in a script whose own blank is another number: `BLANK = len(letters)`."""
+    name = last(program.names.full(call.func))
+    if name not in {"CTCLoss", "ctc_loss"} or is_given(call, "blank", 0 if name == "CTCLoss" else 4):
+        return
+    for other, value, statement in named_values(program):
+        named = re.fullmatch(r"(?i)(ctc_|id_|idx_)?blank(_?(id|idx|index|label|token))?", other)
+        size = re.fullmatch(r"len\([\w.]+\)( [+-] 1)?|(?i:num_|n_)\w+( - 1)?|[A-Z]+ - 1", text(value))
+        if named and (size or setting(program, value) not in {None, 0}):
+            yield look_at(call, statement, blank=f"{shown(statement)} in line {statement.lineno}")
+            return
 
 
 def _numbered(program: Program) -> Iterator[ast.expr]:

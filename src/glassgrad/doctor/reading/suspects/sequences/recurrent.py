@@ -264,14 +264,37 @@ def _same_state(program: Program, call: ast.Call, loop: Loop, state: list[ast.ex
             yield look_at(call, state=shown(state[0]))
 
 
-@suspects_rows("state thrown away in a loop", _steps)
-def _thrown(program: Program, call: ast.Call, loop: Loop, state: list[ast.expr]) -> object:
-    """Find a recurrent layer in a loop over steps that gets no state."""
+@suspects("state thrown away in a loop")
+def _thrown(program: Program) -> Iterator[Spot]:
+    """Find a recurrent layer in a loop over steps that gets no state, and a model whose new state nothing keeps."""
+    yield from (look_at(call) for call, loop, state in _steps(program) if _is_stateless(call, loop, state))
+    for node in program.every(ast.Assign):
+        target, call = node.targets[0], node.value
+        if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(call, ast.Call):
+            continue
+        states = [one.id for one in call.args[1:] if isinstance(one, ast.Name) and _STATE.fullmatch(one.id)]
+        kept, loops = text(target.elts[1]), program.loops(node)
+        begins = program.bindings(program.scope(node), states[0]) if states and loops else []
+        first = [one.value for one in begins if _is_none(one.value)]
+        read = len(re.findall(rf"\b{re.escape(kept)}\b", text(program.around(node)))) > 1
+        if len(first) == len(begins) == 1 and (kept.startswith("_") or not read):
+            yield look_at(node)
+
+
+_STATE = re.compile(r"h|hx|hc|h_?t|(\w+_)?(hidden|state|states|memory|carry)(_\w+)?")
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    """Tell whether an expression is None."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_stateless(call: ast.Call, loop: Loop, state: list[ast.expr]) -> bool:
     steps = dotted_in(loop.target) if isinstance(loop, ast.For) else frozenset()
     fed = dotted_in(*call.args[:1]) & (steps | stored_in(loop))
     single = "unsqueeze" in text(call) or bool(steps & dotted_in(*call.args[:1]))
     counted = isinstance(loop, ast.For) and "range(" in text(loop.iter)
-    return not state and fed and single and counted and look_at(call)
+    return not state and bool(fed) and single and counted
 
 
 @suspects_rows("state set back at each step", _steps)
@@ -345,6 +368,8 @@ def _carried(program: Program, call: ast.Call, statement: ast.stmt, kept: set[st
         return False
     fresh = [one for one in within(loops[0], ast.Assign) if one.lineno < statement.lineno]
     anew = any(kept & stored_in(*one.targets) and not kept & dotted_in(one.value) for one in fresh)
+    if re.search(r"(?i)chunk|bptt|stream", text(program.around(call))):
+        return False  # the parts of one long sequence, one after the other
     mixed = says(program, r"shuffle=True|randperm|permutation\(|shuffle\(|randint|random|sample\(")
     return not anew and layer(program, call.func) is not None and mixed
 

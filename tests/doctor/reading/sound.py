@@ -326,6 +326,20 @@ for batch in loader:
     adam.step()
     memory.detach()
 """,
+    "weights for a file, and those of another file": """
+def train():
+    for epoch in range(10):
+        state = net.state_dict()
+        state["classes"] = classes
+        torch.save(state, f"{epoch}.pt")
+
+state = torch.load("0.pt")
+net.load_state_dict(state)
+""",
+    "six numbers in two forms": """
+a = torch.arange(6).view(3, 2)
+b = a.reshape(2, 3)
+""",
     "a bound that a search compares with": """
 similarity, max_sim_tol, patience = 0, 0.995, 0
 for epoch in range(10):

@@ -272,7 +272,8 @@ def _doubled(program: Program) -> Iterator[Spot]:
 @reads("weights kept by reference")
 def _kept(program: Program) -> Iterator[Spot]:
     """Find `best = model.state_dict()` in a loop, whose tensors the next steps change, and which is loaded later."""
-    loaded = {ast.unparse(one.args[0]) for one in program.calls_of(".load_state_dict") if one.args}
+    loads = [one for one in program.calls_of(".load_state_dict") if one.args]
+    loaded = {ast.unparse(one.args[0]) for one in loads}
     for node in program.every(ast.Assign):
         if len(node.targets) != 1:
             continue
@@ -283,7 +284,10 @@ def _kept(program: Program) -> Iterator[Spot]:
         if mixed or not again or _COPIES.search(ast.unparse(value)):
             continue
         elsewhere = isinstance(place, ast.Attribute) and any(one.endswith(f".{place.attr}") for one in loaded)
-        state = _is_state(value) and (target in loaded or elsewhere or _returned(program, node))
+        here = any(
+            ast.unparse(one.args[0]) == target for one in loads if program.function(one) is program.function(node)
+        )
+        state = _is_state(value) and (here or elsewhere or _returned(program, node))
         model = isinstance(value, ast.Name) and "best" in target and layer(program, value) is not None
         if state or model:
             yield spot(node, text=shown(node), remedy=f"{target} = copy.deepcopy({shown(value, 40)})")

@@ -253,7 +253,7 @@ def _rewritten(program: Program, held: ast.expr, sizes: list[ast.expr]) -> list[
     first = made.args[0].elts if isinstance(made.args[0], ast.Tuple) else made.args
     before, after = [ast.unparse(one) for one in first], [ast.unparse(one) for one in sizes]
     kept, moved = ([one for one in side if one != "1"] for side in (before, after))
-    same = kept == moved or sorted(before) != sorted(after)
+    same = kept == moved or sorted(before) != sorted(after) or len(sizes) < 3  # of two, it may be a row cut anew
     if same or any(_rebound(program, one, made.lineno, sizes[0].lineno) for one in (held, *sizes)):
         return []
     left = list(range(len(before)))

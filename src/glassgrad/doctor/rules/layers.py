@@ -90,7 +90,7 @@ def contrasts(graph: Graph) -> bool:
     The similarities are products of two outputs, or the column of the right pair is joined to those of the others.
 
     Example:
-        >>> contrasts(UNKNOWN)
+        >>> contrasts(Graph())
         False
     """
     for op in graph.losses():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.doctor.reading.case import HEADS
-from tests.doctor.reading.test_origins import found_in
+from tests.doctor.world import found_in
 
 CONTRAST = """
 model = nn.Linear(6, 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -13,6 +14,7 @@ from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +35,20 @@ def pins() -> dict[str, str]:
 def test_everything_asked_for_is_pinned_within_its_range(entry: str) -> None:
     requirement = Requirement(entry)
     assert pins()[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_what_is_pinned_runs_on_the_oldest_python() -> None:
+    """Debian 12 has 3.11.2: a pin that asks for 3.11.5 makes a fresh `make` fail there."""
+    oldest = re.search(r"\d+\.\d+", PROJECT["project"]["requires-python"])
+    assert oldest is not None
+    there = {canonicalize_name(one.metadata["Name"]): one for one in importlib.metadata.distributions()}
+    asks = {
+        name: there[name].metadata["Requires-Python"]
+        for name, version in pins().items()
+        if name in there and there[name].version == version
+    }
+    assert "numpy" in asks
+    assert {name for name, python in asks.items() if python and f"{oldest[0]}.0" not in SpecifierSet(python)} == set()
 
 
 @pytest.fixture

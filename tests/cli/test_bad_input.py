@@ -106,6 +106,8 @@ def test_configuration_files(folder: Path, glassgrad: Call, text: str, message: 
 def test_unknown_commands(folder: Path, glassgrad: Call) -> None:
     refused(folder, glassgrad("trian"), "trian", files(folder))
     refused(folder, glassgrad("train", "nanes"), "nanes", files(folder))
+    refused(folder, glassgrad("train", "zebra"), "'zebra'; there are digits, mnist, names", files(folder))
+    refused(folder, glassgrad("zebra"), "doctor, ", files(folder))
 
 
 def test_resuming_what_is_no_run(folder: Path, glassgrad: Call) -> None:

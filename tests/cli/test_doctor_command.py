@@ -72,6 +72,8 @@ def test_what_is_no_script_is_a_clear_error(glassgrad: Callable[..., Any], folde
     result = glassgrad("doctor", "nowhere")
     assert result.code == 2
     assert "there is no such directory" in result.err
+    (folder / "cells.ipynb").write_text("{}", encoding="utf-8")
+    assert "it is a file; a script to watch has a name that ends in .py" in glassgrad("doctor", "cells.ipynb").err
     (folder / "plain.py").write_text("print('hello')\n", encoding="utf-8")
     assert "no training was seen" in glassgrad("doctor", "plain.py").out
 

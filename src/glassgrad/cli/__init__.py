@@ -73,8 +73,16 @@ def _dispatch(arguments: Sequence[str]) -> int:
             message = message.replace(theirs, ours)
         if not message:  # a command group without a command: its help was shown
             return int(error.exit_code)
-        return _complain(f"error: {message[0].lower()}{message[1:]}", int(error.exit_code))
+        return _complain(f"error: {message[0].lower()}{message[1:]}{_commands(error, message)}", int(error.exit_code))
     return code if isinstance(code, int) else 0
+
+
+def _commands(error: Exception, message: str) -> str:
+    """Name the commands there are, where an unknown one resembles none of them."""
+    context = getattr(error, "ctx", None)
+    if context is None or not message.startswith("No such command") or "Did you mean" in message:
+        return ""
+    return f"; there are {', '.join(context.command.list_commands(context))}"
 
 
 # Messages of the parser, and the words that replace them after "invalid value for '--to': ".

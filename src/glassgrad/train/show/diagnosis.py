@@ -30,7 +30,8 @@ def run_of(directory: str | Path) -> Run:
     """Return the run recorded in a directory. Raises `errors.InputError` if there is none."""
     path = Path(directory)
     if not path.is_dir():
-        raise errors.RUN_MISSING(path=path, reason=no_directory(path))
+        also = "; a script to watch has a name that ends in .py" if path.is_file() else ""
+        raise errors.RUN_MISSING(path=path, reason=no_directory(path) + also)
     try:
         records = read_metrics(path / METRICS)
     except OSError as error:

@@ -131,6 +131,41 @@ def test_data_and_evaluation_are_left_alone() -> None:
     assert not changed & kept
 
 
+PLAYED = """import {library} as torch
+from {library} import nn, optim
+
+
+class Line:
+    def reset(self):
+        self.at = 3.0
+        return self.at
+
+    def step(self, move):
+        self.at += 2.0 * move - 1.0
+        return self.at, -abs(self.at), abs(self.at) > 5
+
+
+env = Line()
+policy = nn.Linear(1, 2)
+opt = optim.Adam(policy.parameters(), lr=0.01)
+for episode in range(100):
+    state, total = env.reset(), 0.0
+    state, reward, done = env.step(1)
+    loss = -policy(torch.tensor([state]))[0] * reward
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_an_environment_is_left_alone() -> None:
+    text = PLAYED.format(library="torch")
+    first, last = (text.splitlines().index(one) + 1 for one in ("class Line:", "env = Line()"))
+    changed = {one.line for one in edits_of(text)}
+    assert changed
+    assert not [line for line in changed if first <= line < last]
+
+
 def test_every_kind_of_change_occurs_and_every_result_is_python() -> None:
     text = script("glassgrad").replace(*FAULTS["shared layers"]) + CUSTOM
     zones = Zones(text)

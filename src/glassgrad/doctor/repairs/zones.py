@@ -163,10 +163,18 @@ class Zones:
         return "setup" if self._is_setup(self.program.statement(node)) else ""
 
     def _is_left_alone(self, node: ast.AST) -> bool:
-        """Tell whether a node belongs to data, evaluation, or figures."""
+        """Tell whether a node belongs to data, evaluation, figures, or an environment."""
         if self.is_evaluation(node) or self.is_drawn(node) or self.program.function(node) in self._data:
             return True
+        if self._is_of_environment(node):
+            return True
         return self.is_shown(node) and not any(one in self._of_loss for one in self.program.outward(node))
+
+    def _is_of_environment(self, node: ast.AST) -> bool:
+        """Tell whether a node stands in a class that plays: its rewards are figures, so a change would only flatter."""
+        owner = self.program.owner(node)
+        plays = owner is not None and not owner.is_module and {"reset", "step"} <= owner.methods.keys()
+        return plays and not self._trains(self.program.function(node))
 
     def _is_aside(self, node: ast.AST) -> bool:
         """Tell whether a statement binds names that the loss does not come from, as figures to be shown."""

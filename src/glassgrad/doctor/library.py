@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassgrad.base.provenance import pytorch
+from glassgrad.doctor.reading.names import named
 
 Array = NDArray[Any]
 Args = tuple[Any, ...]
@@ -33,13 +34,8 @@ class Handle(Protocol):
         """Remove the hook."""
 
 
-def words(text: str) -> frozenset[str]:
-    """Return the names in a text."""
-    return frozenset(text.split())
-
-
 # Ops that return the same numbers in another order or shape, by their names in both libraries.
-_VIEWS = words(
+_VIEWS = named(
     "alias clone contiguous expand permute reshape reshapealias squeeze t transpose unsafeview unsqueeze view"
 )
 _FARTHEST = 8

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from glassgrad.base import provenance
-from glassgrad.doctor.library import Module, words
+from glassgrad.doctor.library import Module
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import (
     arguments,
     callee_of,
@@ -22,19 +23,19 @@ from glassgrad.doctor.reading.nodes import (
     within,
 )
 
-CONSTANT_INITS = words("zeros_ ones_ constant_ fill_ zero_ zeros ones full")
+CONSTANT_INITS = named("zeros_ ones_ constant_ fill_ zero_ zeros ones full")
 """Functions that give every weight one value."""
-DROPOUTS = words("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout")
-FUNCTIONS = words("F functional nn.functional torch.nn.functional torch gg")
-DRAWS = words(
+DROPOUTS = named("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout")
+FUNCTIONS = named("F functional nn.functional torch.nn.functional torch gg")
+DRAWS = named(
     "normal_ uniform_ trunc_normal_ xavier_normal_ xavier_uniform_ kaiming_normal_ kaiming_uniform_ orthogonal_"
 )
 """Functions that draw weights."""
-_MADE = words("tensor as_tensor from_numpy array Tensor FloatTensor")
+_MADE = named("tensor as_tensor from_numpy array Tensor FloatTensor")
 """Functions that make a tensor of numbers."""
 _LOSSES = re.compile(r"cross_entropy|nll_loss|criterion|crit\b|loss|(^|[._])(ce|nll)$", re.IGNORECASE)
 """Names of functions that take class numbers."""
-CUTS = words("detach item numpy tolist argmax no_grad")
+CUTS = named("detach item numpy tolist argmax no_grad")
 
 
 def files_of(model: Module, file: str) -> list[str]:
@@ -62,7 +63,7 @@ def assigned_to(path: str, files: Iterable[str]) -> str:
     return _last(files, lambda node: any(ast.unparse(one).endswith(tuple(ends)) for one in _targets(node)))
 
 
-def named(name: str, files: Iterable[str]) -> str:
+def assigning(name: str, files: Iterable[str]) -> str:
     """Return the last line that assigns a variable; empty if none does."""
     return _last(files, lambda node: any(is_name(one, name) for one in _targets(node)))
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base import provenance
-from glassgrad.doctor.library import Args, Array, words
+from glassgrad.doctor.library import Args, Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.scores import score
 
 Shape = tuple[int, ...]
@@ -26,7 +27,7 @@ MOST = 20_000
 WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide", "power"})
 """Ops with an operand that must not be 0; a power only if its exponent is between 0 and 1."""
 
-WITH_CONSTANT = words(
+WITH_CONSTANT = named(
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits subtract "
     "multiply cross_entropy"
 )
@@ -59,7 +60,7 @@ _SYNONYMS = {
 }
 _NAMES = {other: name for name, others in _SYNONYMS.items() for other in others.split()}
 
-VIEWS = words(
+VIEWS = named(
     "alias astype broadcast_tensors broadcast_to chunk clone contiguous double expand flatten float getitem "
     "index_select movedim permute pick ravel reshape select squeeze squeeze_ swapaxes t take take_along_axis to "
     "transpose type unbind unflatten unsqueeze view"

@@ -15,7 +15,7 @@ from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import MOST
 from glassgrad.doctor.library import Module, Optimizer, Tensor
 from glassgrad.doctor.parts import Outside
-from glassgrad.doctor.source_lines import assigned_to, files_of, named
+from glassgrad.doctor.source_lines import assigned_to, assigning, files_of
 
 Held = Any
 """What an attribute or a variable holds."""
@@ -134,7 +134,7 @@ def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[O
                 del missing[id(one)]
             kind = "module" if hasattr(value, "named_modules") else "parameter"
             kind = type(value).__name__ if isinstance(value, list | tuple | dict | set) else kind
-            where = assigned_to(name.removeprefix("self."), [file]) if "." in name else named(name, [file])
+            where = assigned_to(name.removeprefix("self."), [file]) if "." in name else assigning(name, [file])
             yield Outside(name, f"variable {kind}", _count(mine), where, twice_held())
 
 

@@ -33,6 +33,7 @@ from glassgrad.doctor.observers.rows import Rows
 from glassgrad.doctor.observers.sampling import Parameters
 from glassgrad.doctor.observers.tokens import Tokens
 from glassgrad.doctor.parts import Outside, Parts, Scheduled, Score, Unfit
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.run import Calls, Setup
 from glassgrad.doctor.scores import score
 from glassgrad.doctor.setup import stochastic
@@ -40,9 +41,7 @@ from glassgrad.doctor.setup import stochastic
 _FEATURES = 4096
 _ROUNDS, _PASSES = 40, 64
 _MOST_BYTES, _MOST_ELEMENTS = 8 << 20, 1 << 24
-_ERRORS = library.words(
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
-)
+_ERRORS = named("mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits")
 
 
 class Structure:
@@ -342,7 +341,7 @@ class Structure:
         matrices = [(name, library.values(one)) for name, one in self._named if len(one.shape) > 1]
         self._matrices = len(matrices)
         names = tuple(name for name, value in matrices if _alike(value))
-        made = names and (source_lines.making_constants(self._files) or source_lines.named(names[0], self._files))
+        made = names and (source_lines.making_constants(self._files) or source_lines.assigning(names[0], self._files))
         self._alike = names, made or ""
         if getattr(self._model, "called", True):  # the axes of plain tensors are unknown
             self._gains, self._slight = gains(self._model, matrices), slight(self._model, matrices)

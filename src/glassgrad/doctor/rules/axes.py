@@ -8,16 +8,16 @@ from operator import mul
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import Graph, Op, Shape
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, at_, error, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
-_RESHAPES = words("reshape view unflatten")
-_SHIFTS = words("pad cat concatenate stack")
-_SAME = words("dropout contiguous clone astype to float type")
-_SELECTS = words("getitem select pick index_select slice")
-_ATTENDS = words("softmax attention scaled_dot_product_attention")
-_MIXES = words("softmax lstm gru rnn rnn_tanh rnn_relu attention scaled_dot_product_attention")
+_RESHAPES = named("reshape view unflatten")
+_SHIFTS = named("pad cat concatenate stack")
+_SAME = named("dropout contiguous clone astype to float type")
+_SELECTS = named("getitem select pick index_select slice")
+_ATTENDS = named("softmax attention scaled_dot_product_attention")
+_MIXES = named("softmax lstm gru rnn rnn_tanh rnn_relu attention scaled_dot_product_attention")
 
 
 def scrambles(before: Shape, after: Shape) -> bool:
@@ -156,7 +156,7 @@ def _inverted(run: Run) -> Iterator[Seen]:
 
 def _read_behind(run: Run) -> tuple[str, str]:
     """Return the lines that take the last state of a recurrent layer and that call it; empty where the script masks."""
-    recurrent = words("lstm gru rnn rnn_tanh rnn_relu")
+    recurrent = named("lstm gru rnn rnn_tanh rnn_relu")
     ops = run.graph.ops
     if source_lines.masking(run.parts.files) or any(op.name in _ATTENDS for op in ops):
         return "", ""

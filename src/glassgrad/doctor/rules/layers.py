@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, VIEWS, Graph, Op, Shape
-from glassgrad.doctor.library import words
 from glassgrad.doctor.quantities.activations import KINDS
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
-LINEAR = words("linear matmul conv1d conv2d conv3d")
-BENDS = words(
+LINEAR = named("linear matmul conv1d conv2d conv3d")
+BENDS = named(
     "leaky_relu prelu elu selu celu softplus clip maximum minimum where exp sin cos power square abs sqrt max_pool1d "
     "max_pool2d max_pool3d glu attention scaled_dot_product_attention lstm gru rnn rnn_tanh rnn_relu embedding amax "
     "layer_norm group_norm instance_norm rms_norm multi_head_attention_forward logsigmoid multiply divide einsum"
 )
 """Ops that are not linear, in addition to `KINDS`."""
-_JOINS = words("cat concat concatenate hstack")
-_BETWEEN = words("add dropout multiply where avg_pool1d avg_pool2d avg_pool3d sum mean")
+_JOINS = named("cat concat concatenate hstack")
+_BETWEEN = named("add dropout multiply where avg_pool1d avg_pool2d avg_pool3d sum mean")
 
 
 @error(

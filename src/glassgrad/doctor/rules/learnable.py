@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import VIEWS, Graph
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, at_, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -42,7 +43,7 @@ VOCABULARY = 64
 RARE = 0.95
 """The share of the commonest class from which the others are too rare for the probe."""
 _OUTPUTS, _ROWS = 16, 8
-_LOSSES = words("cross_entropy nll_loss mse_loss binary_cross_entropy binary_cross_entropy_with_logits")
+_LOSSES = named("cross_entropy nll_loss mse_loss binary_cross_entropy binary_cross_entropy_with_logits")
 
 
 @error(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules import learnable
 from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warning
@@ -36,7 +36,7 @@ ACTIVE = 0.95
 """The share of the terms of a sum, below which its divisor counts some of them only."""
 MOSTLY = 0.9
 _CUT = frozenset({"relu", "clip", "maximum", "minimum", "where"})
-_LINEAR = words("mean sum negative multiply divide add subtract") | VIEWS
+_LINEAR = named("mean sum negative multiply divide add subtract") | VIEWS
 SMALL = 24
 """The number of weights below which a first step may go far."""
 DIVERGED = 30.0

@@ -8,7 +8,8 @@ import numpy as np
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, at_, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -26,20 +27,20 @@ WON = 3.0
 """The loss of a generator at which its judge gives it a chance of 5 %."""
 _ADVERSARIAL = frozenset({"binary_cross_entropy_with_logits", "binary_cross_entropy", "softplus", "log", "logsigmoid"})
 
-_POSITIVE = words(
+_POSITIVE = named(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
     "binary_cross_entropy_with_logits kl_div square abs softplus"
 )
-_BELOW = words("log_softmax logsigmoid log_sigmoid")
-_THROUGH = words(
+_BELOW = named("log_softmax logsigmoid log_sigmoid")
+_THROUGH = named(
     "sum mean negative divide getitem take_along_axis index_select pick gather reshape squeeze view take "
     "multiply subtract add logsumexp"
 )
 
 
-_LOGS = words("log_softmax logsigmoid log_sigmoid log log2 log10 log1p cross_entropy nll_loss")
-_CURVED = words("exp softmax sigmoid softplus logsigmoid square power tanh log_softmax")
-_PICKS, _SUMS = words("take_along_axis getitem gather pick index_select"), words("sum mean divide where")
+_LOGS = named("log_softmax logsigmoid log_sigmoid log log2 log10 log1p cross_entropy nll_loss")
+_CURVED = named("exp softmax sigmoid softplus logsigmoid square power tanh log_softmax")
+_PICKS, _SUMS = named("take_along_axis getitem gather pick index_select"), named("sum mean divide where")
 
 
 @error(

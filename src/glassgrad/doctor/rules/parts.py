@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import Graph
-from glassgrad.doctor.library import words
 from glassgrad.doctor.parts import Outside
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, at_, error, info, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -28,8 +28,8 @@ ZEROS = 0.25
 """The share of outputs of a rectifier that are exactly 0, above which the targets are probably below 0."""
 _APART = frozenset({"AdamW", "Lion", "Muon"})
 _LISTS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict", "set": "ModuleList"}
-_RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu")
-_SQUARES = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
+_RECURRENT = named("lstm gru rnn rnn_tanh rnn_relu")
+_SQUARES = named("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
 
 
 @error(

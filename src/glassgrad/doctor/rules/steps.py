@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from glassgrad.doctor import source_lines
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules.layers import contrasts
 from glassgrad.doctor.rules.rule import (
@@ -66,7 +67,7 @@ SINGLE = 4
 """The number of examples in a step, below which chance decides the loss."""
 ROUNDING = 1e-6
 """A gradient relative to all gradients together: a smaller one consists of rounding errors."""
-_FLAT = words("sign sgn round floor ceil trunc heaviside")
+_FLAT = named("sign sgn round floor ceil trunc heaviside")
 APART = 30.0
 """The noise scale relative to the size of the batch, above which the gradient is nearly all noise."""
 

@@ -9,20 +9,21 @@ import numpy as np
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import CONSTANT, UNKNOWN, VIEWS, Constant, Graph, Labels, Op
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.layers import LINEAR, contrasts
 from glassgrad.doctor.rules.rule import Seen, at_, error, info, rules_of, warning
 from glassgrad.doctor.run import Run
 
-_ERRORS = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
-_BINARY = words("binary_cross_entropy binary_cross_entropy_with_logits")
+_ERRORS = named("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
+_BINARY = named("binary_cross_entropy binary_cross_entropy_with_logits")
 _BOUNDS = {
-    **dict.fromkeys(words("sigmoid softmax"), (0.0, 1.0)),
-    **dict.fromkeys(words("tanh lstm gru rnn_tanh"), (-1.0, 1.0)),
+    **dict.fromkeys(named("sigmoid softmax"), (0.0, 1.0)),
+    **dict.fromkeys(named("tanh lstm gru rnn_tanh"), (-1.0, 1.0)),
 }
-LOGS = words("log_softmax logsigmoid log_sigmoid log")
-_NORMS = words("batch_norm layer_norm instance_norm group_norm normalize")
-_ENTROPIES = words("CrossEntropyLoss NLLLoss cross_entropy nll_loss")
+LOGS = named("log_softmax logsigmoid log_sigmoid log")
+_NORMS = named("batch_norm layer_norm instance_norm group_norm normalize")
+_ENTROPIES = named("CrossEntropyLoss NLLLoss cross_entropy nll_loss")
 FAVOURED, UNEVEN, MOSTLY = 1.5, 2.0, 0.9
 """The weight of the commonest class relative to that of the rarest, how much more often it comes, and the correlation
 of all weights with the frequencies, from which they are turned round."""

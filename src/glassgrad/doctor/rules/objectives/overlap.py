@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, VIEWS, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.layers import LINEAR
 from glassgrad.doctor.rules.rule import Seen, error, rules_of
 from glassgrad.doctor.run import Run
 
-_SUMS = words("sum mean add multiply")
+_SUMS = named("sum mean add multiply")
 
 
 def _overlap(graph: Graph, number: int) -> Op | None:

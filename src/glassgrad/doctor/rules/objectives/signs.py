@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import VIEWS, Constant, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules import order
 from glassgrad.doctor.rules.objectives.terms import Term, passed
 from glassgrad.doctor.rules.rule import Seen, at_, error, rules_of, warning
@@ -20,15 +20,15 @@ SHARE, AVERAGED = 4.0, 1.5
 """The weight of an example in a term summed over the batch, below which it is meant, and in an averaged one."""
 DIVERGENCE = 12.0
 """The weight of a latent number relative to that of a number that is predicted."""
-_ERRORS = words(
+_ERRORS = named(
     "cross_entropy mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
 )
-_SQUARES = words("square power")
-_LOG_LOSSES = words("nll_loss kl_div")
-_PROBABILITIES = words("softmax sigmoid")
-_BOUNDED = _PROBABILITIES | words("tanh sin cos cosine_similarity normalize softsign hardtanh hardsigmoid relu6 clip")
-_PICKED = words("take_along_axis getitem pick gather index_select")
-_THROUGH = VIEWS | words("sum mean stack cat concatenate clip")
+_SQUARES = named("square power")
+_LOG_LOSSES = named("nll_loss kl_div")
+_PROBABILITIES = named("softmax sigmoid")
+_BOUNDED = _PROBABILITIES | named("tanh sin cos cosine_similarity normalize softsign hardtanh hardsigmoid relu6 clip")
+_PICKED = named("take_along_axis getitem pick gather index_select")
+_THROUGH = VIEWS | named("sum mean stack cat concatenate clip")
 _OPERAND = r"(?:[\w.]+|\([^()]*\))(?:\([^()]*\))?(?:\.\w+\([^()]*\))*"
 _MINUS_FIRST, _MINUS_SECOND = re.compile(rf"(?:^|[=(\[,]|return)\s*-{_OPERAND}\s*\*"), re.compile(r"\*\s*\(?\s*-")
 _COSTS = re.compile(r"cost|penalt|length|distance|regret|energy|tour", re.IGNORECASE)

@@ -96,7 +96,7 @@ def _goes_through_classes(loop: ast.For) -> bool:
     return classes and listed is not None and bool({"append", "extend"} & words_in(loop))
 
 
-def bare(node: ast.expr) -> ast.expr:
+def unscaled(node: ast.expr) -> ast.expr:
     """Return the variable in `100 * total`, `float(total)`, `total.item()`."""
     while isinstance(node, ast.BinOp | ast.Call):
         if isinstance(node, ast.BinOp):

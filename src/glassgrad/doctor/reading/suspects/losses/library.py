@@ -18,12 +18,12 @@ from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_e
 from glassgrad.doctor.reading.suspects.lookup import stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
-    held,
     is_target,
     option,
     reached,
     reduced_by,
     reduction,
+    resolved,
     source,
     uses,
     uses_of,
@@ -105,7 +105,7 @@ def _squared_classes(program: Program, one: Loss) -> object:
     if one.kind not in ELEMENTWISE:
         return False
     found = end(program, one.input)
-    known = words_of(one.target) | words_of(held(program, one.target))
+    known = words_of(one.target) | words_of(resolved(program, one.target))
     return ((found is not None and found.op == "softmax") or "hot" in known or "onehot" in known) and look_at(one.call)
 
 
@@ -131,7 +131,7 @@ def _softmax_binary(program: Program, one: Loss) -> Iterator[Spot]:
 @suspects_each("cosines as logits", losses)
 def _cosines(program: Program, one: Loss) -> object:
     """Find a cross entropy of cosines that nothing scales."""
-    node = held(program, one.input)
+    node = resolved(program, one.input)
     if one.kind != "cross_entropy" or not isinstance(node, ast.Call | ast.BinOp):
         return False
     name, _ = called(program, node)
@@ -147,7 +147,7 @@ def _cosines(program: Program, one: Loss) -> object:
 
 @suspects_each("loss of a value with itself", losses)
 def _itself(program: Program, one: Loss) -> object:
-    sides = [held(program, side) for side in (one.input, one.target)]
+    sides = [resolved(program, side) for side in (one.input, one.target)]
     texts = [text(side) for side in sides if side is not None]
     same = len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant)
     return same and not any(_is_filled(program, side) for side in (one.input, one.target)) and look_at(one.call)
@@ -230,7 +230,7 @@ def _unread(program: Program) -> Iterator[Spot]:
 @suspects_each("prediction cut before its loss", losses)
 def _cut(program: Program, one: Loss) -> object:
     """Find a clamp of the prediction between two bounds, beyond which it has no gradient."""
-    node = held(program, one.input)
+    node = resolved(program, one.input)
     name, _ = called(program, node)
     if not isinstance(node, ast.Call) or name not in {"clamp", "clip", "hardtanh", "relu6"}:
         return False
@@ -285,7 +285,7 @@ def _stacked_along(program: Program, node: ast.expr | None) -> object:
 def _is_log(program: Program, node: ast.expr | None) -> bool:
     """Tell whether a value is a logarithm, by the op that made it or by its name."""
     found = end(program, node)
-    name, _ = called(program, held(program, node))
+    name, _ = called(program, resolved(program, node))
     by_op = name in {"log", "log_softmax", "logsigmoid"} or (found is not None and found.op == "log_softmax")
     return by_op or "log" in words(stem_of(node)) or words(stem_of(node)) & {"logp", "logq"} != frozenset()
 
@@ -386,7 +386,7 @@ def _similarity(program: Program) -> Iterator[Spot]:
             if "osine" in said and "1 -" not in said and "1.0 -" not in said:
                 yield look_at(call)
     for call, _ in uses(program, "hinge_embedding_loss", "HingeEmbeddingLoss"):
-        name, _ = called(program, held(program, argument(call, "input", 0)))
+        name, _ = called(program, resolved(program, argument(call, "input", 0)))
         if name == "cosine_similarity":
             yield look_at(call)
 
@@ -422,10 +422,10 @@ def _mean_of_ignored(program: Program, call: ast.Call, made: ast.Call) -> Iterat
 def _weighted_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `(criterion(out, y) * weights).mean()` with a criterion that is one number already."""
     kind, inner = reduction(program, call)
-    if not kind or not isinstance(node := held(program, inner), ast.BinOp) or not isinstance(node.op, ast.Mult):
+    if not kind or not isinstance(node := resolved(program, inner), ast.BinOp) or not isinstance(node.op, ast.Mult):
         return
     for side in (node.left, node.right):
-        made = _loss_of(program, held(program, side))
+        made = _loss_of(program, resolved(program, side))
         if made is not None and option(*made, "reduction") in {None, "mean", "sum", "batchmean"}:
             yield look_at(call, made[0], loss=shown(made[0], 40))
 

@@ -18,7 +18,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     KEEPING,
     about_loss,
     called,
-    held,
     is_loss_name,
     is_target,
     loss_functions,
@@ -26,6 +25,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     reached,
     reduced,
     reduction,
+    resolved,
     source,
     target_name,
     terms_of,
@@ -58,11 +58,11 @@ def _batch_axis(program: Program, call: ast.Call) -> object:
 def _masked_mean(program: Program, call: ast.Call) -> object:
     """Find `(loss * mask).mean()`, which divides by all places, masked ones included."""
     kind, inner = reduction(program, call)
-    node = held(program, inner)
+    node = resolved(program, inner)
     if kind != "mean" or not is_op(node, ast.Mult):
         return False
     parts = unsigned_factors(node)
-    masks = [one for one in parts if words(stem_of(held(program, one))) & _MASKS or "mask" in stem_of(one)]
+    masks = [one for one in parts if words(stem_of(resolved(program, one))) & _MASKS or "mask" in stem_of(one)]
     return masks and about_loss(program, call) and look_at(call, mask=shown(masks[0], 30))
 
 
@@ -71,7 +71,7 @@ def _maybe_none(program: Program) -> Iterator[Spot]:
     """Find a division by the sum of a mask, and the mean of selected values, without a bound from below."""
     for node in program.nodes:
         if is_op(node, ast.Div):
-            below = held(program, node.right)
+            below = resolved(program, node.right)
             kind, inner = reduction(program, below)
             known = words_of(inner) & (_MASKS | {"pos", "positive", "positives", "same", "pairs"})
             if kind == "sum" and known and about_loss(program, node):
@@ -90,7 +90,7 @@ def _divided(program: Program, node: ast.BinOp | ast.AugAssign) -> object:
         return False
     value = node.left if isinstance(node, ast.BinOp) else node.target
     size = node.right if isinstance(node, ast.BinOp) else node.value
-    is_mean = reduced(program, held(program, value)) == "mean"
+    is_mean = reduced(program, resolved(program, value)) == "mean"
     return is_mean and _BATCH.search(text(size)) and about_loss(program, node)
 
 
@@ -170,7 +170,7 @@ def _column(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 def _thin_divergence(program: Program, call: ast.Call) -> object:
     """Find the mean over everything of `1 + logvar - mu ** 2 - exp(logvar)`."""
     kind, inner = reduction(program, call)
-    value = held(program, inner)
+    value = resolved(program, inner)
     said = text(value) if isinstance(value, ast.BinOp) and reduced(program, call) == "mean" else ""
     parts = (r"\*\* 2|pow\(2|square", r"exp\(", r"1(\.0)? [+-]|[+-] 1\b", r"log|lv")
     return kind == "mean" and all(re.search(one, said) for one in parts)
@@ -216,7 +216,7 @@ def _levels(program: Program, node: ast.Compare) -> object:
     left, right = node.left, node.comparators[0]
     sides = (left, right) if isinstance(node.ops[0], ast.Gt | ast.GtE) else (right, left)
     both = isinstance(program.parents.get(node), ast.BinOp)  # one edge of a box
-    places = "arange" in text(held(program, sides[0]) or left) and not both
+    places = "arange" in text(resolved(program, sides[0]) or left) and not both
     if not places or not isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE):
         return False
     return is_target(program, sides[1].value if isinstance(sides[1], ast.Subscript) else sides[1])

@@ -20,7 +20,7 @@ _KEEPING = _REDUCING | named(
 )
 
 
-def bare(program: Program, node: ast.expr) -> ast.expr:
+def core(program: Program, node: ast.expr) -> ast.expr:
     """Return an expression without the casts, shapes, indices, means and signs around it."""
     while True:
         inner: ast.expr | None = None
@@ -39,7 +39,7 @@ def word(program: Program, node: ast.expr | None) -> str:
     """Return the name of a part of a formula: of a variable, an attribute, or the called function; empty for others."""
     if node is None:
         return ""
-    inner = bare(program, node)
+    inner = core(program, node)
     inner = inner.func if isinstance(inner, ast.Call) else inner
     return ident(inner)
 
@@ -69,7 +69,7 @@ def sign_of(node: ast.expr) -> int:
     return -1 if len(negative) % 2 else 1
 
 
-def held(program: Program, node: ast.expr) -> ast.expr:
+def stands_for(program: Program, node: ast.expr) -> ast.expr:
     """Return the expression that a variable stands for; any other expression itself."""
     value = program.value_of(node)
     return node if value is None else value

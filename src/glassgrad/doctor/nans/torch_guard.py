@@ -125,7 +125,7 @@ class TorchGuard(StepCheck):
             known |= {at: library.numbers(v) for at, v in kept.items() if getattr(v, "shape", None) == parameter.shape}
             place = str(provenance.here())
             after = np.array(library.numbers(parameter))
-            found = findings.of_update(optimizer, name, after, known, place, True)
+            found = findings.of_update(optimizer, name, after, known, place)
             with pytorch().no_grad():
                 for one, before in weights.items():
                     self.named[one].copy_(before)

@@ -338,11 +338,11 @@ class Flow:
         elif function.name == "__init__":
             found = [(call, Value(call)) for call in program.calls_of(owner.node.name)]
         else:
-            found = list(self._calls_of_method(owner, function))
+            found = list(self._calls_of_method(function))
         self._callers[function] = found
         return found
 
-    def _calls_of_method(self, owner: Class, function: Function) -> Iterator[tuple[ast.Call, Value | None]]:
+    def _calls_of_method(self, function: Function) -> Iterator[tuple[ast.Call, Value | None]]:
         program = self.program
         calls = program.calls_of(f".{function.name}")
         if function.name in {"forward", "__call__"}:

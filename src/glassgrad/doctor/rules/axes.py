@@ -58,7 +58,7 @@ def _joins_parts(before: list[int], after: list[int]) -> bool:
 def _mixed(run: Run) -> Iterator[Seen]:
     graph = run.graph
     for op in graph.ops:
-        before = op.shapes[0] if op.shapes else None
+        before = op.entered
         if op.name not in _RESHAPES or before is None or len(before) < 2 or not scrambles(before, op.shape):
             continue
         maker = graph.maker(op)
@@ -236,7 +236,7 @@ def _seen(run: Run) -> Iterator[Seen]:
 def _reduced(graph: Graph) -> Op | None:
     """Return the first op that makes one vector of all positions of a sequence."""
     for op in graph.ops:
-        before = op.shapes[0] if op.shapes else None
+        before = op.entered
         reduces = op.name in {"mean", "sum", "amax", "max"} and op.where and before is not None and len(before) == 3
         if reduces and before is not None and op.shape == (before[0], before[2]):
             return op
@@ -258,12 +258,10 @@ def _attending(graph: Graph) -> Op | None:
     "outputs, state = self.rnn(x)  # without the state of the last batch",
 )
 def _carried(run: Run) -> Iterator[Seen]:
-    data = run.data
-    batch = data.batch[:4].tolist() if data is not None else []
     counts = [labels.count for _, labels in run.labels] or [
         len(y) for _, y in run.pairs if y.ndim == 1 or len(y[0]) == 1
     ]
-    if not run.parts.carried or not counts or counts[0] not in batch:
+    if not run.parts.carried or not counts or counts[0] not in run.first_batches:
         return
     if any(x.shape[1] == 1 for x, _ in run.examples):
         return  # a text of one column, whose first axis is the time

@@ -30,8 +30,7 @@ def _softmax_over_batch(run: Run) -> Iterator[Seen]:
     for op in run.graph.ops:
         if not op.name.endswith("softmax") or op.axis != 0 or len(op.shape) != 2 or op.shape[1] < 2:
             continue
-        batch = run.data.batch[:4] if run.data is not None else ()
-        if op.shape[0] != op.shape[1] and op.shape[0] in batch:
+        if op.shape[0] != op.shape[1] and op.shape[0] in run.first_batches:
             what = (
                 f"{op} normalises over the {op.shape[0]} examples of the batch instead of the "
                 f"{op.shape[1]} classes: the prediction for one example depends on the others"
@@ -103,8 +102,7 @@ def contrasts(graph: Graph) -> bool:
         if made is None:
             continue
         several = sum(parent >= 0 for parent in made.parents) > 1
-        first = made.shapes[0] if made.shapes else None
-        joined = made.name in _JOINS and first is not None and first[-1:] == (1,)
+        joined = made.name in _JOINS and made.entered is not None and made.entered[-1:] == (1,)
         if several and (joined or made.name in {"matmul", "einsum"}):
             return True
         if made.name == "sum" and _products(graph, made):

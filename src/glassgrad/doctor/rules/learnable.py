@@ -333,16 +333,9 @@ def _of_classes(x: Array, y: Array, kind: str) -> Known | None:
 
 def _is_plain(graph: Graph) -> bool:
     """Tell whether the loss is one loss of a library, without other terms or weights."""
-    number = graph.loss
-    while number >= 0:
-        op = graph.ops[number]
-        if op.name in _LOSSES:
-            return True
-        tracked = op.tracked
-        if op.name not in VIEWS | {"mean"} or len(tracked) != 1:
-            return False
-        number = tracked[0]
-    return False
+    other = (op for op in graph.way(graph.loss) if op.name not in VIEWS | {"mean"})
+    first = next(other, None)
+    return first is not None and first.name in _LOSSES
 
 
 def _of_tokens(run: Run) -> bool:

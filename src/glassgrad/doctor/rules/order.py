@@ -124,14 +124,8 @@ def _won(run: Run) -> Iterator[Seen]:
 
 def _judges(graph: Graph, op: Op) -> bool:
     """Tell whether an op is a binary loss or the logarithm of a probability, not that of a density."""
-    number = op.parents[0] if op.name == "log" and op.parents else -1
-    for _ in range(5):
-        maker = graph.made_by(number)
-        if maker is None or maker.name == "sigmoid":
-            return op.name in _ADVERSARIAL and (op.name != "log" or maker is not None)
-        tracked = maker.tracked
-        number = tracked[0] if maker.name in {"add", "clip", "subtract", "maximum"} and len(tracked) == 1 else -1
-    return False
+    maker = graph.inside_log(op) if op.name == "log" else None
+    return op.name in _ADVERSARIAL and (op.name != "log" or (maker is not None and maker.name == "sigmoid"))
 
 
 @warning(
@@ -141,11 +135,7 @@ def _judges(graph: Graph, op: Op) -> bool:
     GONE,
 )
 def _decayed(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < 8:
-        return
-    known = np.isfinite(data.rate) & (data.rate >= 0)
-    steps, rates = data.steps[known], data.rate[known]
+    steps, rates = run.rates[run.rates[:, 1] >= 0].T
     if len(rates) < 8 or not rates.max() > 0:
         return
     low = np.flatnonzero(rates >= GONE * rates.max())
@@ -165,14 +155,10 @@ def _decayed(run: Run) -> Iterator[Seen]:
     "LambdaLR(optimizer, lambda step: min((step + 1) / 100, 1.0)); schedule.step()  # after each step",
 )
 def _at_rest(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < 4:
-        return
-    known = np.isfinite(data.rate)
-    steps, rates = data.steps[known], data.rate[known]
+    steps, rates = run.rates.T
     moving = np.flatnonzero(rates > 0)
     resting = int(steps[moving[0]]) if len(moving) else run.calls.steps
-    if len(rates) and rates[0] == 0 and resting > RESTING:
+    if len(rates) >= 4 and rates[0] == 0 and resting > RESTING:
         where = run.calls.line("schedule") or run.setup.built
         what = (
             f"the learning rate is 0 in the first {resting} steps: the schedule{at_(where)} begins there: nothing is "
@@ -188,13 +174,9 @@ def _at_rest(run: Run) -> Iterator[Seen]:
     UPWARD,
 )
 def _warms_again(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or run.calls.steps < 50:
-        return
-    known = np.isfinite(data.rate)
-    steps, rates = data.steps[known], data.rate[known]
+    steps, rates = run.rates.T
     beside = np.flatnonzero(np.diff(steps) == 1)
-    if len(beside) < FALLS + 2 or not rates.max() > 0:
+    if run.calls.steps < 50 or len(beside) < FALLS + 2 or not rates.max() > 0:
         return
     risen = np.diff(rates)[beside]
     upward = float(np.mean(risen > 1e-9 * rates.max()))
@@ -274,22 +256,16 @@ def _inside(graph: Graph) -> set[int]:
 
 def _on_the_way(graph: Graph) -> tuple[Op, str] | None:
     """Return the op with a turned sign on the only way to the loss."""
-    number = graph.loss
-    for _ in range(12):
-        op = graph.ops[number] if number >= 0 else None
-        if op is None:
-            return None
-        if op.name in _POSITIVE or (op.name == "power" and graph.loss != number) or _squared(op):
+    for op in graph.way(graph.loss):
+        if op.name in _POSITIVE or (op.name == "power" and op is not graph.ops[graph.loss]) or _squared(op):
             return op, f"{op.name}, which training should make small, has a minus before it"
         if op.name in _BELOW:
             return op, f"{op.name}, which training should make large, has no minus before it"
-        tracked = op.tracked
-        if op.name not in _THROUGH or len(tracked) != 1:
+        if op.name not in _THROUGH:
             return None
         known = [shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent < 0]
         if op.name == "multiply" and any(known):
             return None  # by an advantage or a weight, which may have any sign
-        number = tracked[0]
     return None
 
 

@@ -261,7 +261,7 @@ def _clipped(run: Run, data: MonitorData) -> Iterator[Seen]:
 )
 def _batch_size(run: Run) -> Iterator[Seen]:
     scale = run.noise_scale
-    batch = float(np.nanmedian(run.data.batch)) if run.data is not None and math.isfinite(scale) else math.nan
+    batch = run.batch if math.isfinite(scale) else math.nan
     pairs = 0 if run.data is None else int(np.isfinite(run.data.gradient_cosine).sum())
     if pairs >= 8 and scale > APART * batch:
         what = f"noise and signal of the gradient are equal at a batch of about {scale:.0f}; the batch has {batch:.0f}"

@@ -80,13 +80,7 @@ def _maximises(run: Run) -> bool:
 
 def _is_alone(graph: Graph, term: Term) -> bool:
     """Tell whether a loss has no other term: each op on the way has one operand with a gradient."""
-    number = graph.loss
-    while number != term.number and number >= 0:
-        tracked = graph.ops[number].tracked
-        if len(tracked) != 1:
-            return False
-        number = tracked[0]
-    return number == term.number
+    return any(op is term.op for op in graph.way(graph.loss))
 
 
 def _falls_below(run: Run) -> bool:
@@ -138,18 +132,8 @@ def _is_bounded(graph: Graph, number: int, depth: int = 0) -> bool:
 def _is_log_of_probability(graph: Graph, op: Op) -> bool:
     if op.name in {"log_softmax", "logsigmoid", "log_sigmoid"}:
         return True
-    number = op.parents[0] if op.name in {"log", "log2", "log10"} and op.parents else -1
-    for _ in range(5):
-        maker = graph.made_by(number)
-        if maker is None:
-            return False
-        if maker.name in _PROBABILITIES:
-            return True
-        tracked = maker.tracked
-        if maker.name not in {"add", "clip", "subtract", "maximum"} or len(tracked) != 1:
-            return False
-        number = tracked[0]
-    return False
+    maker = graph.inside_log(op) if op.name in {"log", "log2", "log10"} else None
+    return maker is not None and maker.name in _PROBABILITIES
 
 
 def _product(graph: Graph, op: Op) -> tuple[int, Op] | None:

@@ -107,7 +107,7 @@ def _whole_width(program: Program, call: ast.Call, operand: ast.expr) -> object:
 def _axis(program: Program, call: ast.Call, operand: ast.expr) -> object:
     """Find a softmax of attention scores along axis 0, 1 or -2."""
     held = layer(program, call.func) if not op(program, call)[0] else None
-    along = number(argument(held.call, "dim", 0) if held is not None else extra(program, call, "dim", 0))
+    along = number(argument(held.call, "dim", 0) if held is not None else extra(program, call, "dim"))
     said = _scores(program, operand)
     name = program.function(call)
     single = said is None and _of_one_output(program, operand)
@@ -137,7 +137,7 @@ def _single(program: Program, call: ast.Call, operand: ast.expr) -> object:
     if held is None or held.name != "Linear" or number(argument(held.call, "out_features", 1)) != 1:
         return False
     said = " ".join(text(one) for one in history(program, operand))
-    if number(extra(program, call, "dim", 0)) not in {-1, 2}:
+    if number(extra(program, call, "dim")) not in {-1, 2}:
         return False
     return not re.search(r"squeeze|view|reshape|\.T|transpose|\[", said) and look_at(call, held.call)
 
@@ -237,7 +237,7 @@ def _triangle(program: Program, call: ast.Call) -> object:
     name = program.called(call).rstrip("_")
     if name not in {"triu", "tril"} or not re.search(r"ones|full\(", text(call)):
         return False
-    given = extra(program, call, "diagonal", 0) or argument(call, "k", 1)
+    given = extra(program, call, "diagonal") or argument(call, "k", 1)
     diagonal = 0.0 if given is None else number(given)
     outer = [text(one) for one in program.outward(call) if isinstance(one, ast.expr)]
     turned = any(re.search(r"== 1|\)\.transpose|\)\.T\b|\.t\(\)", one) for one in outer)
@@ -388,7 +388,7 @@ def _pooled(program: Program, call: ast.Call) -> Iterator[Spot]:
     for pooled in inside(program, around, ast.Call):
         if program.called(pooled) in {"mean", "sum", "amax"} and pooled.lineno > call.lineno:
             operand = op(program, pooled)[1]
-            if operand is not None and text(operand) in names and number(extra(program, pooled, "dim", 0)) == 0:
+            if operand is not None and text(operand) in names and number(extra(program, pooled, "dim")) == 0:
                 yield look_at(pooled, held.call)
 
 

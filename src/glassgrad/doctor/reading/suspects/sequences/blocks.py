@@ -58,7 +58,7 @@ def _turned(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spo
         pairs += [(one.args[0], one.args[1]) for one in calls if len(one.args) == 2]
         for left, right in pairs:
             base = right.func.value if isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute) else right
-            along = number(extra(program, call, "dim", 0))
+            along = number(extra(program, call, "dim"))
             if (_role(left), _role(base)) == ("k", "q") and along in {-1, 2, 3}:
                 yield spot(program.statement(node), call, text=shown(node))
 
@@ -69,7 +69,7 @@ def _einsum(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spo
     for node in history(program, operand):
         for one in within(node, ast.Call):
             if program.called(one) == "einsum" and len(one.args) >= 3:
-                along = number(extra(program, call, "dim", 0))
+                along = number(extra(program, call, "dim"))
                 if along is not None and _over_queries(str(constant(one.args[0])), one, int(along)):
                     yield look_at(call, one)
 

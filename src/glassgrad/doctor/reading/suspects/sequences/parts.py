@@ -191,9 +191,9 @@ def says(program: Program, pattern: str) -> bool:
     return bool(re.search(pattern, source(program)))
 
 
-def extra(program: Program, call: ast.Call, name: str, place: int) -> ast.expr | None:
-    """Return an argument behind the operand, by its name or its place in the method."""
-    return argument(call, name, place + (1 if program.names.full(call.func) else 0))
+def extra(program: Program, call: ast.Call, name: str) -> ast.expr | None:
+    """Return the argument behind the operand, by its name or its place."""
+    return argument(call, name, 1 if program.names.full(call.func) else 0)
 
 
 def dotted_in(*nodes: ast.AST) -> frozenset[str]:

@@ -113,7 +113,7 @@ def _by_example(program: Program, one: Run) -> Iterator[Spot]:
         name, operand = op(program, pooled)
         if name not in {"mean", "sum", "amax", "max"} or operand is None:
             continue
-        if text(operand) in one.outputs and number(extra(program, pooled, "dim", 0)) == 0:
+        if text(operand) in one.outputs and number(extra(program, pooled, "dim")) == 0:
             yield look_at(pooled, one.made)
 
 

@@ -153,7 +153,7 @@ def _hidden(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         causal = any(one.arg == "is_causal" and constant(one.value) is True for one in call.keywords)
         name = program.called(call).rstrip("_")
-        given = extra(program, call, "diagonal", 0)
+        given = extra(program, call, "diagonal")
         strict = name == "triu" and number(given) == 1 and re.search(r"ones|inf", text(call))
         triangle = strict or (name == "tril" and given is None and "ones" in text(call))
         owner = program.owner(call)

@@ -131,6 +131,12 @@ def trainable(parameter: Tensor) -> bool:
     return bool(getattr(parameter, "requires_grad", True))
 
 
+def trained_by(*optimizers: Optimizer) -> list[Tensor]:
+    """Return the parameters that optimizers have in their groups."""
+    groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
+    return [parameter for group in groups for parameter in group["params"]]
+
+
 def named_leaves(model: Module) -> Iterator[tuple[str, Module]]:
     """Yield the modules that contain no others, with their names; hand-written layers take no hooks, so have none."""
     if not hasattr(model, "named_modules"):

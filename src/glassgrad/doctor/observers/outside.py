@@ -79,7 +79,7 @@ def twice_held() -> str:
     """Return the user's lines of two optimizers where the first holds all parameters of the second; else empty."""
     before: list[tuple[set[int], str]] = []
     for one in _told[-1] if _told else ():
-        mine = {id(parameter) for group in one.param_groups for parameter in group["params"]}
+        mine = set(map(id, library.trained_by(one)))
         first = next((where for theirs, where in before if mine and mine <= theirs), None)
         if first is not None:
             return " and ".join(dict.fromkeys([first, _made.get(id(one), "")]))
@@ -96,7 +96,7 @@ def remade(mine: Collection[int]) -> tuple[int, str]:
     """
     counts: Counter[tuple[frozenset[int], str]] = Counter()
     for one in _told[-1] if _told else ():
-        theirs = frozenset(id(parameter) for group in one.param_groups for parameter in group["params"])
+        theirs = frozenset(map(id, library.trained_by(one)))
         if theirs & set(mine):
             counts[theirs, _made.get(id(one), "")] += 1
     if not counts:
@@ -112,8 +112,7 @@ def held_by_optimizers(torch: bool) -> set[int]:
     else:
         module = sys.modules.get("torch.optim.optimizer" if torch else "glassgrad.optim.optimizer")
         optimizers = library.alive(*((module.Optimizer,) if module is not None else ()))
-    groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
-    return {id(parameter) for group in groups for parameter in group["params"]}
+    return set(map(id, library.trained_by(*optimizers)))
 
 
 def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[Outside]:

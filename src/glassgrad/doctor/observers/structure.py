@@ -49,8 +49,7 @@ class Structure:
 
     def __init__(self, model: Module, optimizers: tuple[Optimizer, ...], named: Parameters, calls: Calls) -> None:
         self._model, self._optimizers, self._named, self._calls = model, optimizers, named, calls
-        groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
-        self._held = [parameter for group in groups for parameter in group["params"]]
+        self._held = library.trained_by(*optimizers)
         self._mine = {id(parameter) for _, parameter in named} | {id(one) for one in self._held}
         self._outside: dict[str, Outside] = {}
         self._replaced: dict[str, str] = {}

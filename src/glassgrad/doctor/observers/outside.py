@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -108,10 +108,11 @@ def remade(mine: Collection[int]) -> tuple[int, str]:
 def held_by_optimizers(torch: bool) -> set[int]:
     """Return the ids of the parameters of all optimizers that are alive."""
     if _told:
-        optimizers: Iterable[Optimizer] = _told[-1]
+        optimizers = _told[-1]
     else:
         module = sys.modules.get("torch.optim.optimizer" if torch else "glassgrad.optim.optimizer")
-        optimizers = library.alive(*((module.Optimizer,) if module is not None else ()))
+        kinds = () if module is None else (module.Optimizer,)
+        optimizers = list(library.alive(*kinds))  # a tuple cannot grow while a search through all objects sees it
     return set(map(id, library.trained_by(*optimizers)))
 
 

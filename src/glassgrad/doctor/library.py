@@ -166,6 +166,21 @@ def first_tensor(value: Any) -> Tensor | None:
     return first_tensor(value.logits) if hasattr(value, "logits") else None
 
 
+def mapped(value: Any, now: Callable[[Any], Any]) -> Any:
+    """Return arguments with each tensor and each array replaced by what a function gives for it."""
+    if isinstance(value, dict):
+        return {name: mapped(part, now) for name, part in value.items()}
+    if type(value) in {tuple, list}:
+        return type(value)(mapped(part, now) for part in value)
+    return now(value) if isinstance(value, np.ndarray) or is_tensor(value) else value
+
+
+def tensors_of(model: Module) -> list[Tensor]:
+    """Return the parameters and the buffers of a model."""
+    buffers = model.named_buffers() if hasattr(model, "named_buffers") else ()
+    return [tensor for _, tensor in (*model.named_parameters(), *buffers)]
+
+
 def tensor_of(array: Array, torch: bool) -> Tensor:
     """Return a PyTorch tensor, or one of ours, that shares the memory of an array."""
     return sys.modules["torch" if torch else "glassgrad.engine.tensors.creation"].from_numpy(array)

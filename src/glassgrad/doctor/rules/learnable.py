@@ -77,7 +77,7 @@ def _apart(run: Run) -> Iterator[Seen]:
         x, y = known
         share = float(y.mean())
         binary = y.dtype == bool and 0 < share < 1
-        entropy = -share * np.log(share) - (1 - share) * np.log(1 - share) if binary else 0.0
+        entropy = _entropy(share) if binary else 0.0
         y = y.reshape(len(y), -1)[:, :_OUTPUTS].astype(np.float64)
         nothing = float(entropy or y.var(0).mean())
         if nothing > 0 and NEAR * nothing < last < 1.5 * nothing:
@@ -314,12 +314,17 @@ def known_of(run: Run) -> Known | None:
     share = float(y.mean())
     binary = y.dtype == bool and 0 < share < 1
     numbers = numbers.astype(np.float64)
-    nothing = -share * np.log(share) - (1 - share) * np.log(1 - share) if binary else float(numbers.var(0).mean())
+    nothing = _entropy(share) if binary else float(numbers.var(0).mean())
     if not nothing > 0:
         return None
     found, by_chance, _ = probe_of_numbers(x, numbers)
     kind = "several" if binary else "numbers"
     return Known(kind, nothing, max(by_chance, 0.0), found, f"explains {found:.0%} of their variance")
+
+
+def _entropy(share: float) -> float:
+    """Return the loss of a guess that knows only the share of one of two classes."""
+    return float(-share * np.log(share) - (1 - share) * np.log(1 - share))
 
 
 def _of_classes(x: Array, y: Array, kind: str) -> Known | None:

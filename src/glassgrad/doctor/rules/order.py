@@ -10,7 +10,7 @@ from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.rules.rule import Seen, at_, error, pairs, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, ends, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
 MOSTLY, ALONE = 0.75, 0.6
@@ -198,8 +198,7 @@ def _turned(run: Run) -> Iterator[Seen]:
     curve = run.curve
     if len(curve) < 8 or not run.graph.ops:
         return
-    part = max(len(curve) // 5, 2)
-    first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
+    first, last = ends(curve)
     first = max(first, float(curve[0, 1]))
     if not (last < 0 and first - last > FALLEN * max(abs(first), 1.0)):
         return

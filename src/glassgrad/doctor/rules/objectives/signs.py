@@ -12,7 +12,7 @@ from glassgrad.doctor.graphs.graph import VIEWS, Constant, Graph, Op
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules import order
 from glassgrad.doctor.rules.objectives.terms import Term, passed
-from glassgrad.doctor.rules.rule import Seen, at_, error, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, ends, error, rules_of, warning
 from glassgrad.doctor.rules.targets import LOGS
 from glassgrad.doctor.run import Run
 
@@ -88,8 +88,7 @@ def _falls_below(run: Run) -> bool:
     curve = run.curve
     if len(curve) < 8:
         return False
-    part = max(len(curve) // 5, 2)
-    first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
+    first, last = ends(curve)
     return last < 0 and first - last > max(abs(first), 1.0)
 
 
@@ -240,8 +239,7 @@ def _is_of_entropy(graph: Graph, op: Op) -> bool:
 
 def _is_log(graph: Graph, op: Op) -> bool:
     """Tell whether an op makes log-probabilities, including logits minus their logsumexp."""
-    below = graph.made_by(op.parents[1]) if op.name == "subtract" and len(op.parents) > 1 else None
-    return op.name in LOGS or (below is not None and below.name == "logsumexp")
+    return op.name in LOGS or graph.normalises(op)
 
 
 def _clipped(graph: Graph, op: Op) -> bool:

@@ -7,7 +7,7 @@ import re
 
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
+from glassgrad.doctor.reading.program import LOOPS, Function, Loop, Program, argument, constant, number
 from glassgrad.doctor.reading.suspects.lookup import stem_of, targets_of, text, words_in
 from glassgrad.doctor.reading.values import library_name
 
@@ -94,6 +94,12 @@ def _goes_through_classes(loop: ast.For) -> bool:
     classes = any(LABELS.search(one) or re.search(r"class|kind|categ", one) for one in names)
     listed = re.search(r"range|enumerate|classes|kinds|items", text(loop.iter))
     return classes and listed is not None and bool({"append", "extend"} & words_in(loop))
+
+
+def uses_of(program: Program, function: Function) -> list[ast.Call]:
+    """Return the calls of a function; for an `__init__`, those of its class."""
+    owner = program.owner(function)
+    return program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
 
 
 def unscaled(node: ast.expr) -> ast.expr:

@@ -221,7 +221,7 @@ def _drawn_order(program: Program) -> Iterator[Spot]:
     for loop in program.every(ast.For):
         lists = _collects_alone(program, loop)
         for loader, results in _collections(program, loop, lists) if lists else ():
-            made = program.value_of(loader) if isinstance(loader, ast.Name) else loader
+            made = program.written(loader)
             shuffles = library_name(program, made) == "DataLoader" and isinstance(made, ast.Call)
             beside = next(_beside_labels(program, results), None)
             if not shuffles or not isinstance(made, ast.Call) or beside is None:

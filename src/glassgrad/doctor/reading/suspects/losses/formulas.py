@@ -166,7 +166,7 @@ def uses(program: Program, *names: str) -> Iterator[tuple[ast.Call, ast.Call]]:
         if library_name(program, call) in names and not library_name(program, call)[:1].isupper():
             yield call, call
             continue
-        found = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute | ast.Call) else None
+        found = layer(program, call.func)
         if found is not None and found.owner is None and found.name in names:
             yield call, found.call
 

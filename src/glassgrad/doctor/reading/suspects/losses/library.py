@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.gradients import switched_off
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import elements, is_op, within
+from glassgrad.doctor.reading.nodes import arguments, elements, is_op, within
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -30,7 +30,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, layer, library_name, losses, op
+from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, axis_of, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
 _HEAT = named("t tau temp temperature")
@@ -58,7 +58,7 @@ def _has_one_unit(program: Program, node: ast.expr) -> bool:
 def _softmax_of_one(program: Program, call: ast.Call) -> Iterator[Spot]:
     name, operand = op(program, call)
     if name in {"softmax", "log_softmax"} and is_column(program, operand):
-        along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
+        along = constant(axis_of(program, call))
         if along == -1 or (along == 1 and not _pools(program, call)):
             yield from _with_losses(program, call)
     elif library_name(program, call) in {"Softmax", "LogSoftmax"} and not _pools(program, call):
@@ -234,7 +234,7 @@ def _cut(program: Program, one: Loss) -> object:
     name, _ = called(program, node)
     if not isinstance(node, ast.Call) or name not in {"clamp", "clip", "hardtanh", "relu6"}:
         return False
-    given = [constant(part) for part in (*node.args, *(key.value for key in node.keywords))]
+    given = [constant(part) for part in arguments(node)]
     tiny = any(isinstance(part, float) and (0 < abs(part) < 0.01 or 0.99 < part < 1) for part in given)
     known = tiny or words_of(node) & {"eps", "epsilon"} or switched_off(program, one.call) is not None
     return not known and look_at(node, one.call)
@@ -243,7 +243,7 @@ def _cut(program: Program, one: Loss) -> object:
 @suspects_each("logits viewed before their loss", losses)
 def _viewed(program: Program, one: Loss) -> object:
     """Find logits that a view brings into the form of the loss: a map of classes as rows, or three axes."""
-    node = program.value_of(one.input) if isinstance(one.input, ast.Name) else one.input
+    node = program.written(one.input)
     name, operand = called(program, node)
     if one.kind not in _CLASSES or name not in {"view", "reshape"} or not isinstance(node, ast.Call):
         return False
@@ -270,7 +270,7 @@ def _along_batch(program: Program, call: ast.Call) -> object:
 
 def _stacked_along(program: Program, node: ast.expr | None) -> object:
     """Return the axis along which a value stacks the results of one function, as `stack([f(a), f(b)], dim=1)` does."""
-    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    value = program.written(node)
     parts = (
         value.args[0] if isinstance(value, ast.Call) and called(program, value)[0] == "stack" and value.args else None
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op, names_in, within
+from glassgrad.doctor.reading.nodes import both_ways, is_op, names_in, within
 from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -33,7 +33,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.values import LOSSES, end, layer, library_name, losses
+from glassgrad.doctor.reading.values import LOSSES, axis_of, end, layer, library_name, losses
 
 _DEEPEST = 3
 _MASKS = named("mask masks valid keep attention lengths")
@@ -136,13 +136,13 @@ def _compares(program: Program, call: ast.Call, given: list[str]) -> bool:
 
 def _is_row(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Tell whether a value has lost an axis: by a reduction along it, by squeeze, or as the log_prob of a choice."""
-    node = program.value_of(node) if isinstance(node, ast.Name) else node
+    node = program.written(node)
     if isinstance(node, ast.BinOp) and depth < _DEEPEST:
         return any(_is_row(program, side, depth + 1) for side in (node.left, node.right))
     name, inner = called(program, node)
     if not isinstance(node, ast.Call) or argument(node, "keepdim") is not None or _is_thin(program, inner, depth + 1):
         return False
-    along = argument(node, "dim", 1 if program.names.full(node.func) else 0) or argument(node, "axis")
+    along = axis_of(program, node) or argument(node, "axis")
     return name == "log_prob" or (name in {"sum", "mean", "squeeze", "norm", "logsumexp"} and along is not None)
 
 
@@ -159,7 +159,7 @@ def _is_thin(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
 @suspects_each("column beside a row", operations(ast.Add | ast.Sub | ast.Mult))
 def _column(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a sum, difference or product of (N, 1) and of a value that a reduction made (N,)."""
-    for one, other in ((node.left, node.right), (node.right, node.left)):
+    for one, other in both_ways(node):
         thin = _is_thin(program, one) and not _is_row(program, one)
         if thin and _is_row(program, other) and not _is_thin(program, other):
             yield look_at(node, column=shown(one, 30), row=shown(other, 30))
@@ -182,7 +182,7 @@ def _along_rows(program: Program, call: ast.Call) -> object:
     if name not in {"softmax", "log_softmax"}:
         return False
     found = end(program, operand)
-    along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
+    along = constant(axis_of(program, call))
     shaped = any(called(program, one)[0] in KEEPING | {"permute", "transpose"} for one in reached(program, operand))
     return found is not None and found.op == "conv" and along in {-1, 2, 3, -2} and not shaped
 

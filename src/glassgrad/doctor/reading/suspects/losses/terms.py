@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
+from glassgrad.doctor.reading.nodes import both_ways, factors_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import LOOPS, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
@@ -179,7 +179,7 @@ def _is_log(program: Program, node: ast.expr) -> bool:
 @suspects_each("smoothing not spread over the classes", operations(ast.Add))
 def _smoothing(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `y * (1 - eps) + eps` without a division by the number of classes."""
-    for one, other in ((node.left, node.right), (node.right, node.left)):
+    for one, other in both_ways(node):
         turned = [inner for part in unsigned_factors(one) if (inner := complement(part)) is not None]
         less = [text(inner) for inner in turned if number(inner) is None]
         hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in unsigned_factors(one))

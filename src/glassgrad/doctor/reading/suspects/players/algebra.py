@@ -6,7 +6,7 @@ import ast
 import re
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import factors_of, ident, is_negative, is_op
+from glassgrad.doctor.reading.nodes import both_ways, factors_of, ident, is_negative, is_op
 from glassgrad.doctor.reading.program import Program, number
 from glassgrad.doctor.reading.suspects.lookup import sides_of
 
@@ -49,7 +49,7 @@ def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, a
     if sides := sides_of(node):
         return [one for turn, side in sides for one in signed(program, side, sign * turn)]
     if is_op(node, ast.Mult):
-        for side, other in ((node.left, node.right), (node.right, node.left)):
+        for side, other in both_ways(node):
             value = number(side)
             if value is not None:
                 return signed(program, other, -sign if value < 0 else sign)

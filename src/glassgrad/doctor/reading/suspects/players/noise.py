@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.nodes import factors_of, is_negative, is_op, within
+from glassgrad.doctor.reading.nodes import both_ways, factors_of, is_negative, is_op, target_of, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
@@ -46,7 +46,7 @@ _LEVEL = re.compile(r"1(\.0)? - |alpha|a_?bar|minus|next|prev|down", re.IGNORECA
 @suspects_each("predicted noise instead of new noise", operations(ast.Add))
 def _reused(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `mean + sigma * predicted` where the mean has the predicted noise in it already."""
-    for mean, noised in ((node.left, node.right), (node.right, node.left)):
+    for mean, noised in both_ways(node):
         parts = factors_of(noised)
         noise = next((one for one in parts if isinstance(one, ast.Name) and _is_predicted(program, one)), None)
         scale = " ".join(text(one) for one in parts if one is not noise)
@@ -258,7 +258,7 @@ def _is_subtracted(program: Program, node: ast.expr) -> bool:
         return True  # called by the name of an object: the sign that the caller gives it is not read
     for call in calls:
         statement = program.statement(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(statement)
         name = text(target.elts[1]) if isinstance(target, ast.Tuple) and len(target.elts) == 2 else ""
         if not name or re.search(rf"-=? {re.escape(name)}\b|-{re.escape(name)}\b", text_around(program, call)):
             return True

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
-from glassgrad.doctor.reading.nodes import callee_of, factors_of, is_op, object_of, within
+from glassgrad.doctor.reading.nodes import callee_of, factors_of, is_op, object_of, target_of, within
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
@@ -290,7 +290,7 @@ def _steps_of(program: Program) -> Iterator[tuple[ast.Assign, list[ast.expr]]]:
     """Yield `next, reward, done, info = env.step(action)` in loops, with the names on its left."""
     for call in program.calls_of(".step"):
         statement = program.statement(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(statement)
         if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Tuple) or len(target.elts) < 3:
             continue
         if statement.value is call and program.loops(call):

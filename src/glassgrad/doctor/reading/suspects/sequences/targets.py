@@ -114,7 +114,7 @@ def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
 @suspects_each("no target mask", ast.Call)
 def _no_target_mask(program: Program, call: ast.Call) -> object:
     """Find a decoder of the library without a mask of the future."""
-    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    held = layer(program, call.func)
     if held is None or held.owner is not None:
         return False
     decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}

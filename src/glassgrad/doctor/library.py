@@ -166,7 +166,7 @@ def first_tensor(value: Any) -> Tensor | None:
     return first_tensor(value.logits) if hasattr(value, "logits") else None
 
 
-def mapped(value: Any, now: Callable[[Any], Any]) -> Any:
+def mapped(value: Any, now: Callable[[Tensor], Tensor]) -> Any:
     """Return arguments with each tensor and each array replaced by what a function gives for it."""
     if isinstance(value, dict):
         return {name: mapped(part, now) for name, part in value.items()}

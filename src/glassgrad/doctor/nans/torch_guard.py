@@ -171,8 +171,8 @@ class TorchGuard(StepCheck):
         """Repeat the recorded calls; return the loss that results."""
         made: dict[int, Any] = {}
 
-        def now(value: Any) -> Any:
-            return made.get(id(value), value)
+        def now(one: Tensor) -> Tensor:
+            return made.get(id(one), one)
 
         for call in self._calls:
             block = again.inside if call.function is self.model else again.at

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassgrad.base.provenance import pytorch
+from glassgrad.doctor.reading.names import named
 
 Array = NDArray[Any]
 Args = tuple[Any, ...]
@@ -33,13 +34,8 @@ class Handle(Protocol):
         """Remove the hook."""
 
 
-def words(text: str) -> frozenset[str]:
-    """Return the names in a text."""
-    return frozenset(text.split())
-
-
 # Ops that return the same numbers in another order or shape, by their names in both libraries.
-_VIEWS = words(
+_VIEWS = named(
     "alias clone contiguous expand permute reshape reshapealias squeeze t transpose unsafeview unsqueeze view"
 )
 _FARTHEST = 8
@@ -135,6 +131,12 @@ def trainable(parameter: Tensor) -> bool:
     return bool(getattr(parameter, "requires_grad", True))
 
 
+def trained_by(*optimizers: Optimizer) -> list[Tensor]:
+    """Return the parameters that optimizers have in their groups."""
+    groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
+    return [parameter for group in groups for parameter in group["params"]]
+
+
 def named_leaves(model: Module) -> Iterator[tuple[str, Module]]:
     """Yield the modules that contain no others, with their names; hand-written layers take no hooks, so have none."""
     if not hasattr(model, "named_modules"):
@@ -162,6 +164,21 @@ def first_tensor(value: Any) -> Tensor | None:
         found = (first_tensor(part) for part in value)
         return next((part for part in found if part is not None), None)
     return first_tensor(value.logits) if hasattr(value, "logits") else None
+
+
+def mapped(value: Any, now: Callable[[Tensor], Tensor]) -> Any:
+    """Return arguments with each tensor and each array replaced by what a function gives for it."""
+    if isinstance(value, dict):
+        return {name: mapped(part, now) for name, part in value.items()}
+    if type(value) in {tuple, list}:
+        return type(value)(mapped(part, now) for part in value)
+    return now(value) if isinstance(value, np.ndarray) or is_tensor(value) else value
+
+
+def tensors_of(model: Module) -> list[Tensor]:
+    """Return the parameters and the buffers of a model."""
+    buffers = model.named_buffers() if hasattr(model, "named_buffers") else ()
+    return [tensor for _, tensor in (*model.named_parameters(), *buffers)]
 
 
 def tensor_of(array: Array, torch: bool) -> Tensor:

@@ -124,9 +124,9 @@ class Unfit:
     at: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Parts:
-    """These facts about a run.
+    """These facts about a run, which its observer fills in.
 
     Attributes:
         outside: parameters in the forward pass that nobody trains.

@@ -12,7 +12,7 @@ import numpy as np
 
 from glassgrad.base import provenance
 from glassgrad.doctor.facts import Facts
-from glassgrad.doctor.graphs.graph import UNKNOWN, Graph
+from glassgrad.doctor.graphs.graph import UNKNOWN, Graph, Labels
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.observers.dead_units import Dead
 from glassgrad.doctor.parts import Parts, Score
@@ -189,6 +189,29 @@ class Run:
     def curve(self) -> Array:
         """The (step, loss) of the steps whose loss is finite."""
         return self.losses[np.isfinite(self.losses[:, 1])]
+
+    @property
+    def rates(self) -> Array:
+        """The (step, learning rate) of the sampled steps whose rate is known."""
+        if self.data is None:
+            return np.zeros((0, 2))
+        known = np.isfinite(self.data.rate)
+        return np.stack([self.data.steps[known], self.data.rate[known]], axis=1)
+
+    @property
+    def first_batches(self) -> list[float]:
+        """The numbers of examples in the first sampled steps."""
+        return [] if self.data is None else self.data.batch[:4].tolist()
+
+    @property
+    def batch(self) -> float:
+        """The usual number of examples in a step; 0 if unknown."""
+        return 0.0 if self.data is None else float(np.nanmedian(self.data.batch))
+
+    @property
+    def classes(self) -> list[Labels]:
+        """The labels of the sampled steps whose class numbers are kept."""
+        return [labels for _, labels in self.labels if labels.values is not None]
 
     @property
     def noise_scale(self) -> float:

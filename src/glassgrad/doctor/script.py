@@ -17,7 +17,7 @@ from glassgrad.base import provenance
 from glassgrad.doctor.deeper.experiments import Bench
 from glassgrad.doctor.deeper.taking import DeepWatch
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.library import Module, Optimizer, Tensor, alive
+from glassgrad.doctor.library import Module, Optimizer, Tensor, alive, trained_by
 from glassgrad.doctor.observers.calls import helpers
 from glassgrad.doctor.observers.models.tensors import model_of, model_of_tensors
 from glassgrad.doctor.observers.outside import told_of_all
@@ -135,7 +135,7 @@ class _Watches:
         """Watch the model of an optimizer, unless it is watched already."""
         told(optimizer)
         frame = provenance.user_frame()
-        held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        held = set(map(id, trained_by(optimizer)))
         for watch in self.all:
             watch.heard.later |= held
         alike = self._made.setdefault((frame.f_code, frame.f_lasti), [])

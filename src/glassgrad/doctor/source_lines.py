@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from glassgrad.base import provenance
-from glassgrad.doctor.library import Module, words
+from glassgrad.doctor.library import Module
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import (
     arguments,
     callee_of,
@@ -22,19 +23,27 @@ from glassgrad.doctor.reading.nodes import (
     within,
 )
 
-CONSTANT_INITS = words("zeros_ ones_ constant_ fill_ zero_ zeros ones full")
+CONSTANT_INITS = named("zeros_ ones_ constant_ fill_ zero_ zeros ones full")
 """Functions that give every weight one value."""
-DROPOUTS = words("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout")
-FUNCTIONS = words("F functional nn.functional torch.nn.functional torch gg")
-DRAWS = words(
+DROPOUTS = named("dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout")
+FUNCTIONS = named("F functional nn.functional torch.nn.functional torch gg")
+DRAWS = named(
     "normal_ uniform_ trunc_normal_ xavier_normal_ xavier_uniform_ kaiming_normal_ kaiming_uniform_ orthogonal_"
 )
 """Functions that draw weights."""
-_MADE = words("tensor as_tensor from_numpy array Tensor FloatTensor")
+_MADE = named("tensor as_tensor from_numpy array Tensor FloatTensor")
 """Functions that make a tensor of numbers."""
 _LOSSES = re.compile(r"cross_entropy|nll_loss|criterion|crit\b|loss|(^|[._])(ce|nll)$", re.IGNORECASE)
 """Names of functions that take class numbers."""
-CUTS = words("detach item numpy tolist argmax no_grad")
+CUTS = named("detach item numpy tolist argmax no_grad")
+
+
+def _first_line(*inside: str) -> Callable[[Callable[[ast.AST], bool]], Callable[[Iterable[str]], str]]:
+    """Make a function that returns the first line in files for which the decorated test holds; empty without one.
+
+    With names of functions, only lines inside these count.
+    """
+    return lambda wanted: lambda files: _first(files, wanted, inside)
 
 
 def files_of(model: Module, file: str) -> list[str]:
@@ -62,7 +71,7 @@ def assigned_to(path: str, files: Iterable[str]) -> str:
     return _last(files, lambda node: any(ast.unparse(one).endswith(tuple(ends)) for one in _targets(node)))
 
 
-def named(name: str, files: Iterable[str]) -> str:
+def assigning(name: str, files: Iterable[str]) -> str:
     """Return the last line that assigns a variable; empty if none does."""
     return _last(files, lambda node: any(is_name(one, name) for one in _targets(node)))
 
@@ -77,40 +86,31 @@ def calling(names: Collection[str], files: Iterable[str], keyword: str = "") -> 
     return _first(files, calls)
 
 
-def making_constants(files: Iterable[str]) -> str:
-    """Return the first line that fills parameters with one value; empty if none does."""
-
-    def fills(node: ast.AST) -> bool:
-        name = callee_of(node)
-        if name == "Parameter":
-            return any(callee_of(one) in CONSTANT_INITS for one in ast.walk(node))
-        return name in CONSTANT_INITS and name.endswith("_")
-
-    return _first(files, fills)
+@_first_line()
+def making_constants(node: ast.AST) -> bool:
+    """Find the first line that fills parameters with one value."""
+    name = callee_of(node)
+    if name == "Parameter":
+        return any(callee_of(one) in CONSTANT_INITS for one in ast.walk(node))
+    return name in CONSTANT_INITS and name.endswith("_")
 
 
-def drawing(files: Iterable[str]) -> str:
-    """Return the first line that draws the weights of a module, or a parameter; empty if none does."""
-
-    def draws(node: ast.AST) -> bool:
-        if callee_of(node) == "Parameter":
-            return any(callee_of(one) in {"randn", "rand", "normal"} for one in ast.walk(node))
-        return callee_of(node) in DRAWS
-
-    return _first(files, draws)
+@_first_line()
+def drawing(node: ast.AST) -> bool:
+    """Find the first line that draws the weights of a module, or a parameter."""
+    if callee_of(node) == "Parameter":
+        return any(callee_of(one) in {"randn", "rand", "normal"} for one in ast.walk(node))
+    return callee_of(node) in DRAWS
 
 
-def freezing(files: Iterable[str]) -> str:
-    """Return the first line that freezes parameters; empty if none does."""
-
-    def freezes(node: ast.AST) -> bool:
-        if isinstance(node, ast.Call):
-            fixed = ast.unparse(node.func).endswith(("Embedding.from_pretrained", "EmbeddingBag.from_pretrained"))
-            thawed = any(one.arg == "freeze" for one in node.keywords)
-            return callee_of(node) == "requires_grad_" or (fixed and not thawed)
-        return any(isinstance(one, ast.Attribute) and one.attr == "requires_grad" for one in _targets(node))
-
-    return _first(files, freezes)
+@_first_line()
+def freezing(node: ast.AST) -> bool:
+    """Find the first line that freezes parameters."""
+    if isinstance(node, ast.Call):
+        fixed = ast.unparse(node.func).endswith(("Embedding.from_pretrained", "EmbeddingBag.from_pretrained"))
+        thawed = any(one.arg == "freeze" for one in node.keywords)
+        return callee_of(node) == "requires_grad_" or (fixed and not thawed)
+    return any(isinstance(one, ast.Attribute) and one.attr == "requires_grad" for one in _targets(node))
 
 
 def calling_method(name: str, files: Iterable[str], above: str = "") -> str:
@@ -163,14 +163,11 @@ def masking(files: Iterable[str]) -> str:
     return _first(files, masks) or _first(files, lambda node: "masked_fill" in callee_of(node))
 
 
-def going_through(files: Iterable[str]) -> str:
-    """Return the first line that goes through the parameters of two models together; empty if none does."""
-
-    def goes(node: ast.AST) -> bool:
-        given = node.args if isinstance(node, ast.Call) and callee_of(node) == "zip" else []
-        return sum(ast.unparse(one).endswith("parameters()") for one in given) == len(given) == 2
-
-    return _first(files, goes)
+@_first_line()
+def going_through(node: ast.AST) -> bool:
+    """Find the first line that goes through the parameters of two models together."""
+    given = node.args if isinstance(node, ast.Call) and callee_of(node) == "zip" else []
+    return sum(ast.unparse(one).endswith("parameters()") for one in given) == len(given) == 2
 
 
 def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
@@ -194,17 +191,14 @@ def dropping(files: Iterable[str]) -> list[tuple[str, bool]]:
     return list(found.items())
 
 
-def cutting(files: Iterable[str]) -> str:
-    """Return the first line that cuts a value off its history in a function that computes one; empty if none does.
+@_first_line("forward", "__init__")
+def cutting(node: ast.AST) -> bool:
+    """Find the first line that cuts a value off its history in a function that computes one.
 
     Calls of `detach`, `item`, `numpy`, `tolist`, `argmax` and `no_grad` within a `forward` or an `__init__` count.
     """
-
-    def cuts(node: ast.AST) -> bool:
-        data = isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load)
-        return data or callee_of(node) in CUTS
-
-    return _first(files, cuts, ("forward", "__init__"))
+    data = isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load)
+    return data or callee_of(node) in CUTS
 
 
 def cut_terms(place: str, files: Iterable[str], side: int = -1) -> str:
@@ -244,27 +238,21 @@ def cutting_anew(files: Iterable[str], size: int) -> str:
     return _first(files, cuts)
 
 
-def updating(files: Iterable[str]) -> str:
-    """Return the first line that changes a tensor by its gradient; empty if none does."""
-
-    def changes(node: ast.AST) -> bool:
-        if isinstance(node, ast.AugAssign | ast.Assign):
-            given, targets = ast.unparse(node.value), [ast.unparse(one) for one in _targets(node)]
-            return ".grad" in given and not any(one.endswith(".grad") for one in targets)
-        written = callee_of(node) in {"sub_", "add_", "copy_", "addcdiv_"}
-        return written and isinstance(node, ast.Call) and any(".grad" in ast.unparse(one) for one in node.args)
-
-    return _first(files, changes)
+@_first_line()
+def updating(node: ast.AST) -> bool:
+    """Find the first line that changes a tensor by its gradient."""
+    if isinstance(node, ast.AugAssign | ast.Assign):
+        given, targets = ast.unparse(node.value), [ast.unparse(one) for one in _targets(node)]
+        return ".grad" in given and not any(one.endswith(".grad") for one in targets)
+    written = callee_of(node) in {"sub_", "add_", "copy_", "addcdiv_"}
+    return written and isinstance(node, ast.Call) and any(".grad" in ast.unparse(one) for one in node.args)
 
 
-def remapping(files: Iterable[str]) -> str:
-    """Return the first line that replaces values in place, such as `label[label == 1] = 2`; empty if none does."""
-
-    def writes(node: ast.AST) -> bool:
-        places = [one.slice for one in _targets(node) if isinstance(one, ast.Subscript)]
-        return any(compares(one, ast.Eq) for one in places)
-
-    return _first(files, writes)
+@_first_line()
+def remapping(node: ast.AST) -> bool:
+    """Find the first line that replaces values in place, such as `label[label == 1] = 2`."""
+    places = [one.slice for one in _targets(node) if isinstance(one, ast.Subscript)]
+    return any(compares(one, ast.Eq) for one in places)
 
 
 def first_is_right(files: Iterable[str]) -> bool:
@@ -329,19 +317,17 @@ def moving(files: Iterable[str]) -> str:
     return first
 
 
-def setting_rate(files: Iterable[str]) -> str:
-    """Return the first line that sets the learning rate of a parameter group; empty if none does."""
-    return _first(files, lambda node: any(ast.unparse(one).endswith("['lr']") for one in _targets(node)))
+@_first_line()
+def setting_rate(node: ast.AST) -> bool:
+    """Find the first line that sets the learning rate of a parameter group."""
+    return any(ast.unparse(one).endswith("['lr']") for one in _targets(node))
 
 
-def slicing(files: Iterable[str]) -> str:
-    """Return the first line within a `forward` that slices columns; empty if none does."""
-
-    def takes(node: ast.AST) -> bool:
-        parts = indices(node)[1:] if isinstance(node, ast.Subscript) else []
-        return any(isinstance(one, ast.Slice) and (one.lower or one.upper) for one in parts)
-
-    return _first(files, takes, ("forward",))
+@_first_line("forward")
+def slicing(node: ast.AST) -> bool:
+    """Find the first line within a `forward` that slices columns."""
+    parts = indices(node)[1:] if isinstance(node, ast.Subscript) else []
+    return any(isinstance(one, ast.Slice) and (one.lower or one.upper) for one in parts)
 
 
 def used_in_forward(name: str, files: Iterable[str]) -> tuple[str, str]:

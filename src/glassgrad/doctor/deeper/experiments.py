@@ -29,9 +29,7 @@ class Start:
     """The values of the parameters and buffers of a model, to be put back any number of times."""
 
     def __init__(self, model: Module) -> None:
-        tensors = [one for _, one in model.named_parameters()]
-        tensors += [one for _, one in model.named_buffers()] if hasattr(model, "named_buffers") else []
-        self._kept = [(one, np.array(library.numbers(one))) for one in tensors]
+        self._kept = [(one, np.array(library.numbers(one))) for one in library.tensors_of(model)]
 
     def restore(self) -> None:
         """Write the values into the model."""

@@ -94,7 +94,7 @@ class Taken:
                 found: Value = made.get(key(value), value)
                 return found[_index(order, found)] if key(value) in labels and order is not None else found
 
-            _link(made, call.result, call.function(*_mapped(call.args, now), **_mapped(call.kwargs, now)))
+            _link(made, call.result, call.function(*library.mapped(call.args, now), **library.mapped(call.kwargs, now)))
         return made[key(self.end)]
 
     def labels(self) -> list[Value]:
@@ -120,15 +120,6 @@ class Taken:
             return False
         numbers = library.numbers(one)
         return numbers is not None and not (numbers.ndim == 1 and np.array_equal(numbers, np.arange(len(numbers))))
-
-
-def _mapped(value: Value, now: Callable[[Value], Value]) -> Any:
-    """Return arguments with each tensor replaced by what a function gives for it."""
-    if isinstance(value, dict):
-        return {name: _mapped(part, now) for name, part in value.items()}
-    if type(value) in {tuple, list}:
-        return type(value)(_mapped(part, now) for part in value)
-    return now(value) if _is_array(value) else value
 
 
 def _index(order: Array, value: Value) -> Value:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base import provenance
-from glassgrad.doctor.library import Args, Array, words
+from glassgrad.doctor.library import Args, Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.scores import score
 
 Shape = tuple[int, ...]
@@ -26,7 +27,7 @@ MOST = 20_000
 WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide", "power"})
 """Ops with an operand that must not be 0; a power only if its exponent is between 0 and 1."""
 
-WITH_CONSTANT = words(
+WITH_CONSTANT = named(
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits subtract "
     "multiply cross_entropy"
 )
@@ -37,6 +38,8 @@ _MOST_NUMBERS = 1 << 16
 
 KEPT, _MOST_LABELS = 256, 1 << 18
 """The most class numbers of a batch that are kept, and that are looked at."""
+
+_CLIPS, _MOST_CLIPS = frozenset({"add", "clip", "subtract", "maximum"}), 4
 
 LEAF, CONSTANT = -1, -2
 """Used instead of the number of an op for a tensor that no op made, with and without a gradient."""
@@ -59,7 +62,7 @@ _SYNONYMS = {
 }
 _NAMES = {other: name for name, others in _SYNONYMS.items() for other in others.split()}
 
-VIEWS = words(
+VIEWS = named(
     "alias astype broadcast_tensors broadcast_to chunk clone contiguous double expand flatten float getitem "
     "index_select movedim permute pick ravel reshape select squeeze squeeze_ swapaxes t take take_along_axis to "
     "transpose type unbind unflatten unsqueeze view"
@@ -161,6 +164,11 @@ class Op:
         return [parent for parent in self.parents if parent >= 0]
 
     @property
+    def entered(self) -> Shape | None:
+        """The shape of its first operand; None if unknown."""
+        return self.shapes[0] if self.shapes else None
+
+    @property
     def where(self) -> str:
         """The user's file and line."""
         return "" if self.site is None else str(provenance.resolve(*self.site))
@@ -193,6 +201,22 @@ class Graph:
     def maker(self, op: Op) -> Op | None:
         """Return the op that computed the first operand of an op."""
         return self.made_by(op.parents[0]) if op.parents else None
+
+    def way(self, number: int) -> Iterator[Op]:
+        """Yield an op and those before it, up to the first that no op or several ops with gradients enter."""
+        while number >= 0:
+            yield self.ops[number]
+            tracked = self.ops[number].tracked
+            number = tracked[0] if len(tracked) == 1 else CONSTANT
+
+    def inside_log(self, op: Op) -> Op | None:
+        """Return the op of whose result a logarithm is taken, ignoring clips and what is added to stay above 0."""
+        maker = self.maker(op)
+        for _ in range(_MOST_CLIPS):
+            if maker is None or maker.name not in _CLIPS or len(maker.tracked) != 1:
+                break
+            maker = self.made_by(maker.tracked[0])
+        return maker
 
     def normalises(self, op: Op) -> bool:
         """Tell whether an op subtracts a logsumexp, as log_softmax and the constructors of distributions do."""

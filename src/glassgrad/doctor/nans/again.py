@@ -104,7 +104,7 @@ class Again(Replay, Listener):
         name = findings.first_update(now)
         if name is not None:
             place = str(provenance.here())
-            self.finding = findings.of_update(optimizer, name, now[name], self._before[name], place, True)
+            self.finding = findings.of_update(optimizer, name, now[name], self._before[name], place)
             raise _Found
 
 

@@ -137,7 +137,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
 
 
-def of_update(optimizer: Optimizer, name: str, after: Any, before: Mapping[str, Any], place: str, inf: bool) -> Finding:
+def of_update(optimizer: Optimizer, name: str, after: Any, before: Mapping[str, Any], place: str) -> Finding:
     """Say how an optimizer's step changed a parameter.
 
     Args:
@@ -146,11 +146,10 @@ def of_update(optimizer: Optimizer, name: str, after: Any, before: Mapping[str, 
         after: its values now.
         before: by name, the inputs of the rule: the parameter, its gradient, the state; empty if unknown.
         place: the user's line that took the step.
-        inf: whether infinities are bad.
     """
     kind = type(optimizer).__name__
-    found = held(f"NaN in the step of {kind}", f"after {kind}'s step {name} holds", after, RATE, inf)
-    index, _ = first_bad(np.asarray(after), inf)
+    found = held(f"NaN in the step of {kind}", f"after {kind}'s step {name} holds", after, RATE, inf=True)
+    index, _ = first_bad(np.asarray(after), True)
     numbers = [(what, _element(value, index)) for what, value in before.items()]
     told_ = ", ".join(f"{what} {value:.6g}" for what, value in numbers if value is not None)
     what = found.what + (f", where the rule was given: {told_}" if told_ else "")

@@ -173,10 +173,10 @@ class Guard(StepCheck):
         if copies is not None:
             if copies.step == self.steps:
                 known = {"the parameter": copies.values[id(tensor)], **gradient, **copies.states.get(id(tensor), {})}
-            found = findings.of_update(optimizer, name, now[name].copy(), known or gradient, place, True)
+            found = findings.of_update(optimizer, name, now[name].copy(), known or gradient, place)
             copies.restore()
             return found
-        return findings.of_update(optimizer, name, now[name], gradient, place, True)
+        return findings.of_update(optimizer, name, now[name], gradient, place)
 
     def is_good(self) -> bool:
         """Tell whether the weights and their gradients are finite; a gradient scaler looks after infinite gradients."""

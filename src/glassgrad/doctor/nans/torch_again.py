@@ -14,16 +14,17 @@ from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.graphs.graph import VIEWS
-from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor, words
+from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
 from glassgrad.doctor.nans.tape_search import joined
 from glassgrad.doctor.nans.torch_events import Event, Events, common, elements, is_bad, leaves, memory, origin
+from glassgrad.doctor.reading import names
 from glassgrad.engine.reports.nonfinite import ALLOWED, INSTEAD, advice, named, place_in
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize")
 """Ops whose results are uninitialised memory."""
-_CHOOSERS = words(
+_CHOOSERS = names.named(
     "clamp clampmax clampmin fmax fmin gather index indexselect maskedfill maskedselect max maximum min minimum "
     "select slice where"
 )

@@ -125,7 +125,7 @@ class TorchGuard(StepCheck):
             known |= {at: library.numbers(v) for at, v in kept.items() if getattr(v, "shape", None) == parameter.shape}
             place = str(provenance.here())
             after = np.array(library.numbers(parameter))
-            found = findings.of_update(optimizer, name, after, known, place, True)
+            found = findings.of_update(optimizer, name, after, known, place)
             with pytorch().no_grad():
                 for one, before in weights.items():
                     self.named[one].copy_(before)
@@ -170,10 +170,14 @@ class TorchGuard(StepCheck):
     def _made_again(self, again: TorchAgain, loss: Tensor) -> Any:
         """Repeat the recorded calls; return the loss that results."""
         made: dict[int, Any] = {}
+
+        def now(one: Tensor) -> Tensor:
+            return made.get(id(one), one)
+
         for call in self._calls:
             block = again.inside if call.function is self.model else again.at
             with nullcontext() if call.site is None else block(provenance.resolve(*call.site)):
-                result = call.function(*_mapped(call.args, made), **_mapped(call.kwargs, made))
+                result = call.function(*library.mapped(call.args, now), **library.mapped(call.kwargs, now))
             for old, new in zip(_tensors(call.result), _tensors(result), strict=False):
                 made[id(old)] = new
         return made.get(id(loss), result)
@@ -204,14 +208,3 @@ def _tensors(value: Any) -> list[Any]:
     if isinstance(value, tuple | list):
         return [one for part in value for one in _tensors(part)]
     return [] if not hasattr(value, "logits") else _tensors(value.logits)
-
-
-def _mapped(value: Any, made: dict[int, Any]) -> Any:
-    """Return arguments with the original tensors replaced by those of the replay."""
-    if library.is_torch(value):
-        return made.get(id(value), value)
-    if isinstance(value, dict):
-        return {name: _mapped(part, made) for name, part in value.items()}
-    if type(value) in {tuple, list}:
-        return type(value)(_mapped(part, made) for part in value)
-    return value

@@ -11,7 +11,7 @@ import numpy as np
 from glassgrad.base.provenance import is_internal
 from glassgrad.doctor import library
 from glassgrad.doctor.library import Array, Module
-from glassgrad.doctor.source_lines import assigned_to, going_through, moving, named
+from glassgrad.doctor.source_lines import assigned_to, assigning, going_through, moving
 
 _MOST = 1 << 16
 """The most numbers of a weight that are kept to compare."""
@@ -108,7 +108,7 @@ def _is_users(value: object) -> bool:
 def _line(variable: str, files: list[str]) -> str:
     """Return the line that assigns a variable or an attribute."""
     owner, _, attribute = variable.rpartition(".")
-    return assigned_to(attribute, files) if owner else named(variable, files)
+    return assigned_to(attribute, files) if owner else assigning(variable, files)
 
 
 def _means(model: Module) -> dict[str, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from glassgrad.doctor.library import Optimizer
+from glassgrad.doctor.library import Optimizer, trained_by
 from glassgrad.doctor.observers.sampling import Parameters, Preset, Sampler
 from glassgrad.doctor.run import Calls
 
@@ -20,8 +20,7 @@ class Leftovers:
     """
 
     def __init__(self, named: Parameters, optimizers: Sequence[Optimizer], preset: Preset, calls: Calls) -> None:
-        groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
-        theirs = {id(parameter) for group in groups for parameter in group["params"]}
+        theirs = set(map(id, trained_by(*optimizers)))
         self._sampler = Sampler([pair for pair in named if id(pair[1]) in theirs] or named, preset)
         self._calls = calls
         self.used = self._zeroed = False

@@ -100,9 +100,7 @@ class OurObserver:
                 return True
         if self._optimizers:
             return False
-        return any(
-            id(parameter) in self._parameters for group in optimizer.param_groups for parameter in group["params"]
-        )
+        return any(id(parameter) in self._parameters for parameter in library.trained_by(optimizer))
 
     # --- called by the watch ---
 

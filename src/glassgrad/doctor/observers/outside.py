@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -15,7 +15,7 @@ from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import MOST
 from glassgrad.doctor.library import Module, Optimizer, Tensor
 from glassgrad.doctor.parts import Outside
-from glassgrad.doctor.source_lines import assigned_to, files_of, named
+from glassgrad.doctor.source_lines import assigned_to, assigning, files_of
 
 Held = Any
 """What an attribute or a variable holds."""
@@ -79,7 +79,7 @@ def twice_held() -> str:
     """Return the user's lines of two optimizers where the first holds all parameters of the second; else empty."""
     before: list[tuple[set[int], str]] = []
     for one in _told[-1] if _told else ():
-        mine = {id(parameter) for group in one.param_groups for parameter in group["params"]}
+        mine = set(map(id, library.trained_by(one)))
         first = next((where for theirs, where in before if mine and mine <= theirs), None)
         if first is not None:
             return " and ".join(dict.fromkeys([first, _made.get(id(one), "")]))
@@ -96,7 +96,7 @@ def remade(mine: Collection[int]) -> tuple[int, str]:
     """
     counts: Counter[tuple[frozenset[int], str]] = Counter()
     for one in _told[-1] if _told else ():
-        theirs = frozenset(id(parameter) for group in one.param_groups for parameter in group["params"])
+        theirs = frozenset(map(id, library.trained_by(one)))
         if theirs & set(mine):
             counts[theirs, _made.get(id(one), "")] += 1
     if not counts:
@@ -108,12 +108,12 @@ def remade(mine: Collection[int]) -> tuple[int, str]:
 def held_by_optimizers(torch: bool) -> set[int]:
     """Return the ids of the parameters of all optimizers that are alive."""
     if _told:
-        optimizers: Iterable[Optimizer] = _told[-1]
+        optimizers = _told[-1]
     else:
         module = sys.modules.get("torch.optim.optimizer" if torch else "glassgrad.optim.optimizer")
-        optimizers = library.alive(*((module.Optimizer,) if module is not None else ()))
-    groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
-    return {id(parameter) for group in groups for parameter in group["params"]}
+        kinds = () if module is None else (module.Optimizer,)
+        optimizers = list(library.alive(*kinds))  # a tuple cannot grow while a search through all objects sees it
+    return set(map(id, library.trained_by(*optimizers)))
 
 
 def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[Outside]:
@@ -134,7 +134,7 @@ def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[O
                 del missing[id(one)]
             kind = "module" if hasattr(value, "named_modules") else "parameter"
             kind = type(value).__name__ if isinstance(value, list | tuple | dict | set) else kind
-            where = assigned_to(name.removeprefix("self."), [file]) if "." in name else named(name, [file])
+            where = assigned_to(name.removeprefix("self."), [file]) if "." in name else assigning(name, [file])
             yield Outside(name, f"variable {kind}", _count(mine), where, twice_held())
 
 

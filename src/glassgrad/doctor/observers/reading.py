@@ -7,10 +7,11 @@ from collections import Counter
 import numpy as np
 
 from glassgrad.doctor import library
-from glassgrad.doctor.library import Args, Array, Module, Tensor, words
+from glassgrad.doctor.library import Args, Array, Module, Tensor
 from glassgrad.doctor.parts import Reading
+from glassgrad.doctor.reading.names import named
 
-WHOLE, CELLS = words("RNN LSTM GRU"), words("RNNCell LSTMCell GRUCell")
+WHOLE, CELLS = named("RNN LSTM GRU"), named("RNNCell LSTMCell GRUCell")
 _ENOUGH = 3
 """The number of passes that are compared; all of them must agree."""
 

@@ -32,7 +32,8 @@ from glassgrad.doctor.observers.reading import Readings
 from glassgrad.doctor.observers.rows import Rows
 from glassgrad.doctor.observers.sampling import Parameters
 from glassgrad.doctor.observers.tokens import Tokens
-from glassgrad.doctor.parts import Outside, Parts, Scheduled, Score, Unfit
+from glassgrad.doctor.parts import Outside, Parts, Scheduled, Score
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.run import Calls, Setup
 from glassgrad.doctor.scores import score
 from glassgrad.doctor.setup import stochastic
@@ -40,31 +41,23 @@ from glassgrad.doctor.setup import stochastic
 _FEATURES = 4096
 _ROUNDS, _PASSES = 40, 64
 _MOST_BYTES, _MOST_ELEMENTS = 8 << 20, 1 << 24
-_ERRORS = library.words(
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
-)
+_ERRORS = named("mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits")
 
 
 class Structure:
     """Gathers `Parts` during a run. `calls` are those that the watch counts."""
 
-    _schedules: tuple[Scheduled, ...] = ()
-
     def __init__(self, model: Module, optimizers: tuple[Optimizer, ...], named: Parameters, calls: Calls) -> None:
         self._model, self._optimizers, self._named, self._calls = model, optimizers, named, calls
-        groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
-        self._held = [parameter for group in groups for parameter in group["params"]]
+        self._held = library.trained_by(*optimizers)
         self._mine = {id(parameter) for _, parameter in named} | {id(one) for one in self._held}
         self._outside: dict[str, Outside] = {}
         self._replaced: dict[str, str] = {}
-        self._alike: tuple[tuple[str, ...], str] = (), ""
-        self._matrices = 0
+        self._found = Parts()
         self._files: list[str] = []
-        self._order = self._goes_on = ""
+        self._order = ""
         self._pending, self._room = False, _MOST_BYTES
-        self._thrown = self._passes = self._same = self._varied = 0
-        self._zeros: list[float] = []
-        self._sides: list[tuple[float, str]] = []
+        self._passes = 0
         self._resting = Resting()
         self._inputs: Array | None = None
         self._output: Array | None = None
@@ -78,20 +71,14 @@ class Structure:
         self._drift, self._mixing, self._modes, self.validations = Drift(), Mixing(), Modes(), Held()
         self._alike_rows, self._effects, self._reached = Alike(), Effects(), Reached()
         self.apart = Apart()
-        self._anew: tuple[str, int, int] | None = None
         self._loaded: frozenset[int] = frozenset()
         self._whole: Array | None = None
         self._silent, self._looks = True, 0  # whether no loss has shown its targets so far
-        self._remade: tuple[int, str] = 0, ""
-        self._unfit: tuple[Unfit, ...] = ()
-        self._gains: tuple[tuple[str, float], ...] = ()
-        self._slight: tuple[str, ...] = ()
         self._forwards = 0
         self._draws = Draws(calls)
         self._args: Args = ()
-        self._begun = self._against = self._strays = self._asking = False
-        self._seeds = self._told = 0
-        self._bad: tuple[str, str] | None = None
+        self._begun = self._asking = False
+        self._told = 0
         self._copies: Copies | None = None
         self._frozen: tuple[str, ...] = ()
         self._twins: set[int] = set()
@@ -123,8 +110,8 @@ class Structure:
 
     def disconnect(self) -> None:
         """Stop hearing."""
-        self._schedules = tuple(map(_scheduled, helpers.schedules(self._optimizers)))
-        self._unfit = own_functions.unfit(self._model)
+        self._found.schedules = tuple(map(_scheduled, helpers.schedules(self._optimizers)))
+        self._found.unfit = own_functions.unfit(self._model)
         helpers.leave(self._heard)
 
     def _heard(self, letter: str) -> None:
@@ -135,7 +122,7 @@ class Structure:
         if letter == "Z":
             if not self._calls.steps:
                 return
-            self._seeds += 1
+            self._found.seeds += 1
         self._calls.note({"C": "clip", "R": "schedule", "Z": "seed"}[letter])
         if letter != "Z":
             self._note(letter)
@@ -167,8 +154,9 @@ class Structure:
         if numbers is None or numbers.ndim < 1 or len(numbers) < 4 or numbers.dtype.kind != "f":
             return
         same = entering is not None and _rows_equal(numbers) and not _rows_equal(entering)
-        self._same, self._varied = self._same + same, self._varied + (not same)
-        self._zeros.append(float(np.mean(numbers == 0)) if numbers.size < 1 << 16 else 0.0)
+        self._found.same += same
+        self._found.varied += not same
+        self._found.zeros += (float(np.mean(numbers == 0)) if numbers.size < 1 << 16 else 0.0,)
 
     def backward(self, loss: Tensor) -> None:
         """Look at the beginning of a backward pass."""
@@ -180,13 +168,13 @@ class Structure:
             self._inputs = None  # the targets may belong to an earlier call
         self._forwards = 0
         if self._passes <= _PASSES:
-            self._thrown += self._pending and not any(_has_gradient(one) for one in self._held)
+            self._found.thrown += self._pending and not any(_has_gradient(one) for one in self._held)
         self._note("B")
         if not self._begun or self._calls.steps == 1 or (not self._replaced and grown(self._model, self._mine)):
             self._begun = True
             if not self._calls.steps:
                 self._look_for_alike()
-                self._anew = drawn_anew(self._model, helpers.taken())
+                self._found.anew = drawn_anew(self._model, helpers.taken())
                 self._loaded = resting(helpers.taken())
             if self._lacking:  # a search through all objects, unless somebody tells of the optimizers
                 self._elsewhere = held_by_optimizers(library.is_torch(self._model))
@@ -195,7 +183,7 @@ class Structure:
     def left(self) -> None:
         """Look at the end of a backward pass: it may have been that of another model."""
         if self._told < told() <= _ROUNDS:
-            self._remade = remade(self._mine)
+            self._found.remade = remade(self._mine)
         self._told = max(self._told, told())
         if self._passes <= _PASSES:
             self._pending = any(_has_gradient(one) for one in self._held)
@@ -221,9 +209,9 @@ class Structure:
         """Note the targets of the binary losses of a backward pass that are one number for all examples."""
         for op in graph.ops:
             target = op.constant if op.name.startswith("binary") else None
-            if target is not None and len(self._sides) < _ROUNDS:
+            if target is not None and len(self._found.sides) < _ROUNDS:
                 alike = target.low == target.high and math.prod(target.shape) > 1
-                self._sides.append((target.low if alike else math.nan, op.where))
+                self._found.sides += ((target.low if alike else math.nan, op.where),)
 
     def learns(self, labels: Labels) -> None:
         """Keep the examples of the step, whose class numbers are known."""
@@ -242,8 +230,8 @@ class Structure:
     def compares(self, graph: Graph) -> None:
         """Keep the examples of the step, whose targets are numbers, and look for targets that are not finite."""
         for op in graph.of_loss():
-            if op.constant is not None and op.constant.bad and self._bad is None:
-                self._bad = op.name, op.where
+            if op.constant is not None and op.constant.bad and self._found.bad is None:
+                self._found.bad = op.name, op.where
             if op.constant is not None and op.name in _ERRORS:
                 self._mixing.learns(self._args, op.constant.shape[0] if op.constant.shape else 0, True)
                 self._scales.append((self._calls.steps, abs(op.constant.mean) + op.constant.std))
@@ -340,12 +328,11 @@ class Structure:
 
     def _look_for_alike(self) -> None:
         matrices = [(name, library.values(one)) for name, one in self._named if len(one.shape) > 1]
-        self._matrices = len(matrices)
         names = tuple(name for name, value in matrices if _alike(value))
-        made = names and (source_lines.making_constants(self._files) or source_lines.named(names[0], self._files))
-        self._alike = names, made or ""
+        made = names and (source_lines.making_constants(self._files) or source_lines.assigning(names[0], self._files))
+        self._found.matrices, self._found.alike, self._found.alike_at = len(matrices), names, made or ""
         if getattr(self._model, "called", True):  # the axes of plain tensors are unknown
-            self._gains, self._slight = gains(self._model, matrices), slight(self._model, matrices)
+            self._found.gains, self._found.slight = gains(self._model, matrices), slight(self._model, matrices)
 
     def _look_for_strays(self, loss: Tensor) -> None:
         behind = leaves(loss) if loss is not None else []
@@ -356,14 +343,14 @@ class Structure:
         if len(strays) == len(behind) and not any(id(one) in names for one in strays):  # the loss of another model
             return
         held = held_by_optimizers(library.is_torch(loss))
-        self._against |= any(id(one) in held for one in strays)
+        self._found.against |= any(id(one) in held for one in strays)
         frame = provenance.user_frame()
         unheld = [one for one in strays if id(one) not in held]
-        self._strays |= bool(unheld)
+        self._found.strays |= bool(unheld)
         for one in unheld:
             if name := names.get(id(one)):
                 self._replaced[name] = where_put(self._model, name, frame)
-                self._goes_on = goes_on(frame) if self._calls.steps > 1 else ""
+                self._found.goes_on = goes_on(frame) if self._calls.steps > 1 else ""
         if not self._calls.steps:
             self._twins = {id(one) for one in unheld if is_copied(one, self._named)}
         rest = [one for one in unheld if id(one) not in names and id(one) not in self._twins]
@@ -385,80 +372,67 @@ class Structure:
     def facts(self) -> Parts:
         """Return what was found."""
         idle, columns = self._effects.found(self._model)
+        shared, looked = self._rows.shared()
         return replace(
-            self._facts(),
+            self._of_copies(self._of_parameters()),
+            outside=tuple(self._outside.values()),
+            replaced=tuple(self._replaced.items()),
+            readings=self.readings.found(),
+            carried=self.readings.carried(),
+            passes=min(self._passes, _PASSES),
+            files=tuple(self._files),
+            padding=self.tokens.found(),
+            leaks=bool(self.tokens.leaks),
+            repeats=self.tokens.repeats,
+            twice=self.tokens.twice > 1,
+            pads=self.tokens.pads(),
+            pads_at=source_lines.calling({"Embedding"}, self._files, "padding_idx") if self.tokens.pads() else "",
+            alone=self._told <= 1,
+            shared=shared,
+            held=looked,
+            held_calls=self._rows.validations,
+            mixed=self._mixed() if self._mixing.mixed else None,
+            sizes=tuple(self._drift.sizes),
+            beside=self._drift.beside(),
+            scales=tuple(self._scales),
             rows=self._alike_rows.found(),
             layout=self._alike_rows.layout,
             idle=idle,
             columns=columns,
             single=self._reached.alone(),
-            follows=() if self._copies is None else tuple(self._copies.follows(self._files)),
-            stale=() if self._copies is None else tuple(self._copies.stale(self._files)),
-            twin=self._copies is not None and self._copies.twin(),
-            anew=self._anew,
-            schedules=self._schedules,
-            remade=self._remade,
-            unfit=self._unfit,
             apart=self.apart.found(),
         )
 
-    def _facts(self) -> Parts:
-        """Return the facts about the parts of the model, without those about inputs and copies."""
+    def _of_copies(self, parts: Parts) -> Parts:
+        """Return facts, with those about copies of the model."""
+        if self._copies is None:
+            return parts
+        return replace(
+            parts,
+            copies=tuple(self._copies.found(self._files)),
+            follows=tuple(self._copies.follows(self._files)),
+            stale=tuple(self._copies.stale(self._files)),
+            twin=self._copies.twin(),
+        )
+
+    def _of_parameters(self) -> Parts:
+        """Return what was noted during the run, with the state of the model and its parameters now."""
         trained = [parameter for _, parameter in self._named if library.trainable(parameter)]
-        frozen = len(trained) < len(self._named)
         rounds = [part for part in self._order.split("S") if "C" in part and "B" in part]
-        early = sum(part.index("C") < part.index("B") and part.rindex("C") < part.index("B") for part in rounds)
-        names, line = self._alike
-        shared, looked = self._rows.shared()
-        return Parts(
-            outside=tuple(self._outside.values()),
-            replaced=tuple(self._replaced.items()),
-            goes_on=self._goes_on,
-            alike=names,
-            matrices=self._matrices,
-            alike_at=line,
+        return replace(
+            self._found,
             trainable=_elements(trained),
             trainable_tensors=len(trained),
             trainable_axes=max((len(one.shape) for one in trained), default=0),
             elements=_elements([parameter for _, parameter in self._named]),
-            frozen_at=source_lines.freezing(self._files) if frozen else "",
-            statistics=tuple(standing.statistics(self._model, self._calls.steps, self._files)),
-            readings=self.readings.found(),
-            thrown=self._thrown,
-            passes=min(self._passes, _PASSES),
-            clips=early,
-            rounds=len(rounds),
-            same=self._same,
-            varied=self._varied,
-            zeros=tuple(self._zeros),
-            files=tuple(self._files),
-            padding=self.tokens.found(),
-            leaks=bool(self.tokens.leaks),
-            carried=self.readings.carried(),
-            against=self._against,
-            alone=self._told <= 1,
-            seeds=self._seeds,
-            shared=shared,
-            held=looked,
-            held_calls=self._rows.validations,
-            dropouts=tuple(standing.dropouts(self._model, self._files)),
+            frozen_at=source_lines.freezing(self._files) if len(trained) < len(self._named) else "",
             thawed=tuple(sorted(set(self._frozen) - set(self.frozen()))),
-            copies=() if self._copies is None else tuple(self._copies.found(self._files)),
-            bad=self._bad,
-            mixed=self._mixed() if self._mixing.mixed else None,
-            twice=self.tokens.twice > 1,
-            sizes=tuple(self._drift.sizes),
-            beside=self._drift.beside(),
-            gains=self._gains,
-            slight=self._slight,
+            statistics=tuple(standing.statistics(self._model, self._calls.steps, self._files)),
+            clips=sum(part.rindex("C") < part.index("B") for part in rounds),
+            rounds=len(rounds),
+            dropouts=tuple(standing.dropouts(self._model, self._files)),
             drawn_at=source_lines.drawing(self._files),
             unloaded=tuple(helpers.unloaded(self._model)),
-            pads=self.tokens.pads(),
-            pads_at=source_lines.calling({"Embedding"}, self._files, "padding_idx") if self.tokens.pads() else "",
-            repeats=self.tokens.repeats,
-            strays=self._strays,
-            scales=tuple(self._scales),
-            sides=tuple(self._sides),
             pretending=standing.pretending(self._model, self._files),
             fixed=tuple(name for name, _ in fixed(self._model)),
             moving=self._resting.found(self._model),

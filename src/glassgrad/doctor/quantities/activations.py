@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glassgrad.doctor.library import Array, Module, words
+from glassgrad.doctor.library import Array, Module
 from glassgrad.doctor.quantities.field import Field
 from glassgrad.doctor.quantities.statistics import summarise
+from glassgrad.doctor.reading.names import named
 
 FIELDS = (
     Field("activation_mean", "activation", "mean of the output", "forward"),
@@ -49,9 +50,9 @@ _RECTIFIER, _SYMMETRIC, _SHARE = Kind(rectifies=True), Kind(low=-1, high=1), Kin
 
 # By the names of classes and of ops in either library, in lower case.
 KINDS = {
-    **dict.fromkeys(words("relu threshold gelu silu mish hardswish"), _RECTIFIER),
-    **dict.fromkeys(words("tanh softsign hardtanh"), _SYMMETRIC),
-    **dict.fromkeys(words("sigmoid hardsigmoid"), _SHARE),
+    **dict.fromkeys(named("relu threshold gelu silu mish hardswish"), _RECTIFIER),
+    **dict.fromkeys(named("tanh softsign hardtanh"), _SYMMETRIC),
+    **dict.fromkeys(named("sigmoid hardsigmoid"), _SHARE),
     "relu6": Kind(True, 0, 6),
 }
 

@@ -282,12 +282,16 @@ class Flow:
                 return Callee(known)
             if name in program.classes or program.names.full(function):
                 return None
+        return self._object(function, frame)
+
+    def _object(self, function: ast.expr, frame: Frame | None) -> Callee | None:
+        """Return what a call enters whose function is an object of a class of the script, or a lambda."""
         for one in self.ends(Value(function, frame)):
             if isinstance(one.node, ast.Lambda):
                 return Callee(one.node)
             owner = self.class_of(one)
             for name in ("forward", "__call__") if not one.path else ():
-                if (method := program.method(owner, name)) is not None:
+                if (method := self.program.method(owner, name)) is not None:
                     return Callee(method, one)
         return None
 
@@ -306,12 +310,7 @@ class Flow:
                 method = program.method(self.class_of(one), function.attr)
                 if method is not None and not one.path:
                     return Callee(method, one)
-        for one in self.ends(Value(function, frame)):
-            owner = self.class_of(one)
-            for name in ("forward", "__call__") if not one.path else ():
-                if (method := program.method(owner, name)) is not None:
-                    return Callee(method, one)
-        return None
+        return self._object(function, frame)
 
     def entered(self, call: ast.Call, frame: Frame | None = None) -> tuple[Callee, Frame] | None:
         """Return the function that a call enters, and its frame."""
@@ -338,11 +337,11 @@ class Flow:
         elif function.name == "__init__":
             found = [(call, Value(call)) for call in program.calls_of(owner.node.name)]
         else:
-            found = list(self._calls_of_method(owner, function))
+            found = list(self._calls_of_method(function))
         self._callers[function] = found
         return found
 
-    def _calls_of_method(self, owner: Class, function: Function) -> Iterator[tuple[ast.Call, Value | None]]:
+    def _calls_of_method(self, function: Function) -> Iterator[tuple[ast.Call, Value | None]]:
         program = self.program
         calls = program.calls_of(f".{function.name}")
         if function.name in {"forward", "__call__"}:

@@ -143,6 +143,11 @@ def without(node: ast.expr, *methods: str) -> ast.expr:
 # --- assignments ---
 
 
+def target_of(node: ast.AST | None) -> ast.expr | None:
+    """Return the first target of an assignment; None for other nodes."""
+    return node.targets[0] if isinstance(node, ast.Assign) else None
+
+
 def only_target(node: ast.AST | None) -> ast.expr | None:
     """Return what an assignment with one target sets; None for other nodes."""
     return node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None

@@ -235,6 +235,10 @@ class Program:
         bound = self.bound(name)
         return bound.value if bound is not None and bound.item is None else None
 
+    def written(self, node: ast.expr | None) -> ast.expr | None:
+        """Return what a name stands for, None if that is unknown; any other expression itself."""
+        return self.value_of(node) if isinstance(node, ast.Name) else node
+
     def source_of(self, name: ast.AST | None) -> ast.expr | None:
         """Return the expression that a name gets its value from: all of it, or a part."""
         bound = self.bound(name)

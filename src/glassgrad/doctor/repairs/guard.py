@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 
-_CHANGES = words(
+_CHANGES = named(
     "os.remove os.rename os.rmdir os.mkdir os.truncate os.link os.symlink os.chmod os.chown os.utime "
     "shutil.rmtree shutil.move shutil.copyfile"
 )
-_STARTS = words("subprocess.Popen os.system os.exec os.posix_spawn os.startfile socket.connect socket.bind")
+_STARTS = named("subprocess.Popen os.system os.exec os.posix_spawn os.startfile socket.connect socket.bind")
 Place = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from glassgrad.doctor.library import words as named
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import is_op, method_of, object_of
 from glassgrad.doctor.repairs.edits import Edit
 from glassgrad.doctor.repairs.zones import Zones

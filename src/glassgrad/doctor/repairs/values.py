@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import indices, is_name, is_op, method_of, object_of
 from glassgrad.doctor.reading.program import constant, number
 from glassgrad.doctor.repairs.edits import Edit
@@ -21,11 +21,11 @@ def _both_ways(pairs: str) -> dict[str, tuple[str, ...]]:
     return {name: (other,) for one, two in named for name, other in ((one, two), (two, one))}
 
 
-_WRAPS = words(
+_WRAPS = named(
     "sigmoid softmax log_softmax logsigmoid tanh relu exp log sqrt abs clamp clip dropout detach round normalize "
     "softplus log1p square argmax item data transpose permute t flip sort roll"
 )
-_WITH_AXIS = words(
+_WITH_AXIS = named(
     "softmax log_softmax sum mean max min argmax argmin cat concat concatenate stack norm cumsum std var normalize "
     "logsumexp prod unsqueeze flatten softmin amax amin"
 )
@@ -42,7 +42,7 @@ _SWAPS = _both_ways(
     "Tanh": ("ReLU",),
     "view": ("flatten",),
 }
-_TUNING = words("relu ReLU sum mean")
+_TUNING = named("relu ReLU sum mean")
 _OPPOSITE = {
     ast.Lt: ">=",
     ast.LtE: ">",

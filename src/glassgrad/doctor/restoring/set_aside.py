@@ -61,9 +61,7 @@ def _rewinder(generator: np.random.Generator) -> Undo:
 
 
 def _tensors(model: Module) -> Iterator[Undo]:
-    named = [tensor for _, tensor in model.named_parameters()]
-    named += [tensor for _, tensor in model.named_buffers()] if hasattr(model, "named_buffers") else []
-    for tensor in named:
+    for tensor in library.tensors_of(model):
         if library.is_torch(tensor):
             yield _copy_back(tensor, tensor.detach().clone())
         else:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor.facts import CheckUp, Finding
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules import (
     axes,
     batch,
@@ -87,7 +87,7 @@ DATA_RULES: Rules = data.RULES
 """The rules for a data set."""
 
 
-COURSE = words(
+COURSE = named(
     "rate-above-the-curvature rate-unfit-for-the-weights gradients-zigzag vanishing-gradient exploding-gradient "
     "saturated dead-units initial-weights-out-of-the-usual first-loss-far-off loss-spikes loss-rises "
     "inputs-unnormalised targets-unnormalised learning-rate-out-of-the-usual sigmoids-too-deep"
@@ -95,7 +95,7 @@ COURSE = words(
 """Names of findings that warn of what may become of a training: mere information where all is learnt."""
 
 
-BUMPS = words("gradients-zigzag loss-spikes")
+BUMPS = named("gradients-zigzag loss-spikes")
 """Names of findings about single steps: mere information where the loss falls all the same."""
 
 

@@ -8,16 +8,16 @@ from operator import mul
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import Graph, Op, Shape
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, at_, error, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
-_RESHAPES = words("reshape view unflatten")
-_SHIFTS = words("pad cat concatenate stack")
-_SAME = words("dropout contiguous clone astype to float type")
-_SELECTS = words("getitem select pick index_select slice")
-_ATTENDS = words("softmax attention scaled_dot_product_attention")
-_MIXES = words("softmax lstm gru rnn rnn_tanh rnn_relu attention scaled_dot_product_attention")
+_RESHAPES = named("reshape view unflatten")
+_SHIFTS = named("pad cat concatenate stack")
+_SAME = named("dropout contiguous clone astype to float type")
+_SELECTS = named("getitem select pick index_select slice")
+_ATTENDS = named("softmax attention scaled_dot_product_attention")
+_MIXES = named("softmax lstm gru rnn rnn_tanh rnn_relu attention scaled_dot_product_attention")
 
 
 def scrambles(before: Shape, after: Shape) -> bool:
@@ -58,7 +58,7 @@ def _joins_parts(before: list[int], after: list[int]) -> bool:
 def _mixed(run: Run) -> Iterator[Seen]:
     graph = run.graph
     for op in graph.ops:
-        before = op.shapes[0] if op.shapes else None
+        before = op.entered
         if op.name not in _RESHAPES or before is None or len(before) < 2 or not scrambles(before, op.shape):
             continue
         maker = graph.maker(op)
@@ -156,7 +156,7 @@ def _inverted(run: Run) -> Iterator[Seen]:
 
 def _read_behind(run: Run) -> tuple[str, str]:
     """Return the lines that take the last state of a recurrent layer and that call it; empty where the script masks."""
-    recurrent = words("lstm gru rnn rnn_tanh rnn_relu")
+    recurrent = named("lstm gru rnn rnn_tanh rnn_relu")
     ops = run.graph.ops
     if source_lines.masking(run.parts.files) or any(op.name in _ATTENDS for op in ops):
         return "", ""
@@ -236,7 +236,7 @@ def _seen(run: Run) -> Iterator[Seen]:
 def _reduced(graph: Graph) -> Op | None:
     """Return the first op that makes one vector of all positions of a sequence."""
     for op in graph.ops:
-        before = op.shapes[0] if op.shapes else None
+        before = op.entered
         reduces = op.name in {"mean", "sum", "amax", "max"} and op.where and before is not None and len(before) == 3
         if reduces and before is not None and op.shape == (before[0], before[2]):
             return op
@@ -258,12 +258,10 @@ def _attending(graph: Graph) -> Op | None:
     "outputs, state = self.rnn(x)  # without the state of the last batch",
 )
 def _carried(run: Run) -> Iterator[Seen]:
-    data = run.data
-    batch = data.batch[:4].tolist() if data is not None else []
     counts = [labels.count for _, labels in run.labels] or [
         len(y) for _, y in run.pairs if y.ndim == 1 or len(y[0]) == 1
     ]
-    if not run.parts.carried or not counts or counts[0] not in batch:
+    if not run.parts.carried or not counts or counts[0] not in run.first_batches:
         return
     if any(x.shape[1] == 1 for x, _ in run.examples):
         return  # a text of one column, whose first axis is the time

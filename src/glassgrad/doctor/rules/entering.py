@@ -8,7 +8,7 @@ import numpy as np
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import COMPARES, CONSTANT
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import GLOROT, Seen, at_, error, listed, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -23,8 +23,8 @@ LARGE, SMALL = 4.0, 0.02
 MOSTLY = 0.5
 COPIES = 3
 """The number of batches of copies that is a sign; fewer occur by chance."""
-_RESHAPES = words("reshape view flatten")
-_REDUCTIONS = words("mean sum amax amin max min std var norm prod logsumexp")
+_RESHAPES = named("reshape view flatten")
+_REDUCTIONS = named("mean sum amax amin max min std var norm prod logsumexp")
 
 
 @error(
@@ -49,9 +49,9 @@ def _mixed(run: Run) -> Iterator[Seen]:
 
 def _along_the_batch(run: Run) -> tuple[str, str] | None:
     """Return the first op that goes along the first axis of examples, and its line."""
-    batch = run.data.batch[:4].tolist() if run.data is not None else []
+    batch = run.first_batches
     for op in run.graph.ops:
-        if op.axis == 0 and op.shapes and op.shapes[0] and op.shapes[0][0] in batch:
+        if op.axis == 0 and op.entered and op.entered[0] in batch:
             return op.name, op.where
     return _added_by_place(run, batch) or _cut_anew(run, batch) or _reduced_away(run, batch)
 
@@ -60,7 +60,7 @@ def _reduced_away(run: Run, batch: list[float]) -> tuple[str, str] | None:
     """Return the first op within the model that makes one number of all examples."""
     graph = run.graph
     for op in graph.ops[: graph.last_parameter]:
-        before = op.shapes[0] if op.shapes else None
+        before = op.entered
         if op.name in _REDUCTIONS and before and before[0] in batch and (not op.shape or op.shape[0] not in batch):
             return op.name, op.where
     return None
@@ -78,7 +78,7 @@ def _added_by_place(run: Run, batch: list[float]) -> tuple[str, str] | None:
 def _cut_anew(run: Run, batch: list[float]) -> tuple[str, str] | None:
     """Return the first reshape that joins the axis of the examples, which is not the first, with the one before."""
     for op in run.graph.ops:
-        before = op.shapes[0] if op.shapes else None
+        before = op.entered
         joined = before is not None and len(before) > 2 and before[0] not in batch and before[1] in batch
         if op.name in _RESHAPES and joined and before is not None and op.shape[:1] == (before[0] * before[1],):
             return op.name, op.where

@@ -96,8 +96,7 @@ def _few(run: Run) -> Iterator[Seen]:
     )
     first = np.unique(x, axis=0, return_index=True)[1]
     targets = y[first].reshape(len(first), -1)
-    batch = float(np.nanmedian(run.data.batch)) if run.data is not None else 0.0
-    seen = run.calls.steps * batch / max(len(first), 1)
+    seen = run.calls.steps * run.batch / max(len(first), 1)
     if not 4 <= len(first) < FEW or targets.shape[1] != 1 or seen < SEEN or run.parts.elements < LARGER * len(first):
         return
     nothing = float(np.unique(targets, return_counts=True)[1].max() / len(first))
@@ -126,9 +125,8 @@ def _slow(run: Run) -> Iterator[Seen]:
     late = _late(run, known.kind) if known is not None else []
     if known is None or len(late) < 4 or known.kind == "several" or not still_falls(run, known):
         return
-    batch = float(np.nanmedian(run.data.batch)) if run.data is not None else 0.0
     examples = sum(len(y) for _, y in (run.examples or run.places or run.pairs))
-    if run.calls.steps * batch < PASSES * examples:
+    if run.calls.steps * run.batch < PASSES * examples:
         return
     gained = (float(np.median(late)) - known.chance) / max(known.best - known.chance, 1e-9)
     if known.share > MUCH and known.chance < EVEN and gained < LITTLE:

@@ -9,7 +9,7 @@ import numpy as np
 
 from glassgrad.doctor.facts import CheckUp
 from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import GLOROT, Seen, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -21,7 +21,7 @@ DEEP = 5
 _ENTROPY, _BINARY = "cross_entropy", "binary_cross_entropy_with_logits"
 
 # Lower bounds of the results of ops, for their logarithms and roots.
-_ANYTHING = words(
+_ANYTHING = named(
     "linear matmul conv1d conv2d conv3d tanh subtract negative layer_norm batch_norm embedding bilinear lstm gru "
     "rnn_tanh gelu silu elu selu leaky_relu sin cos"
 )
@@ -29,7 +29,7 @@ _ZERO = frozenset({"relu", "abs", "square", "norm", "relu6", "threshold", "dropo
 _TINY = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
 _SAME = frozenset({"sum", "mean", "amax", "amin", "max", "min", "sqrt"})  # not below their operands
 _NORMS = frozenset({"batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm"})
-_PAIRS = words(
+_PAIRS = named(
     "subtract mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
 )
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, VIEWS, Graph, Op, Shape
-from glassgrad.doctor.library import words
 from glassgrad.doctor.quantities.activations import KINDS
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
-LINEAR = words("linear matmul conv1d conv2d conv3d")
-BENDS = words(
+LINEAR = named("linear matmul conv1d conv2d conv3d")
+BENDS = named(
     "leaky_relu prelu elu selu celu softplus clip maximum minimum where exp sin cos power square abs sqrt max_pool1d "
     "max_pool2d max_pool3d glu attention scaled_dot_product_attention lstm gru rnn rnn_tanh rnn_relu embedding amax "
     "layer_norm group_norm instance_norm rms_norm multi_head_attention_forward logsigmoid multiply divide einsum"
 )
 """Ops that are not linear, in addition to `KINDS`."""
-_JOINS = words("cat concat concatenate hstack")
-_BETWEEN = words("add dropout multiply where avg_pool1d avg_pool2d avg_pool3d sum mean")
+_JOINS = named("cat concat concatenate hstack")
+_BETWEEN = named("add dropout multiply where avg_pool1d avg_pool2d avg_pool3d sum mean")
 
 
 @error(
@@ -30,8 +30,7 @@ def _softmax_over_batch(run: Run) -> Iterator[Seen]:
     for op in run.graph.ops:
         if not op.name.endswith("softmax") or op.axis != 0 or len(op.shape) != 2 or op.shape[1] < 2:
             continue
-        batch = run.data.batch[:4] if run.data is not None else ()
-        if op.shape[0] != op.shape[1] and op.shape[0] in batch:
+        if op.shape[0] != op.shape[1] and op.shape[0] in run.first_batches:
             what = (
                 f"{op} normalises over the {op.shape[0]} examples of the batch instead of the "
                 f"{op.shape[1]} classes: the prediction for one example depends on the others"
@@ -103,8 +102,7 @@ def contrasts(graph: Graph) -> bool:
         if made is None:
             continue
         several = sum(parent >= 0 for parent in made.parents) > 1
-        first = made.shapes[0] if made.shapes else None
-        joined = made.name in _JOINS and first is not None and first[-1:] == (1,)
+        joined = made.name in _JOINS and made.entered is not None and made.entered[-1:] == (1,)
         if several and (joined or made.name in {"matmul", "einsum"}):
             return True
         if made.name == "sum" and _products(graph, made):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import VIEWS, Graph
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, at_, error, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -42,7 +43,7 @@ VOCABULARY = 64
 RARE = 0.95
 """The share of the commonest class from which the others are too rare for the probe."""
 _OUTPUTS, _ROWS = 16, 8
-_LOSSES = words("cross_entropy nll_loss mse_loss binary_cross_entropy binary_cross_entropy_with_logits")
+_LOSSES = named("cross_entropy nll_loss mse_loss binary_cross_entropy binary_cross_entropy_with_logits")
 
 
 @error(
@@ -76,7 +77,7 @@ def _apart(run: Run) -> Iterator[Seen]:
         x, y = known
         share = float(y.mean())
         binary = y.dtype == bool and 0 < share < 1
-        entropy = -share * np.log(share) - (1 - share) * np.log(1 - share) if binary else 0.0
+        entropy = _entropy(share) if binary else 0.0
         y = y.reshape(len(y), -1)[:, :_OUTPUTS].astype(np.float64)
         nothing = float(entropy or y.var(0).mean())
         if nothing > 0 and NEAR * nothing < last < 1.5 * nothing:
@@ -313,12 +314,17 @@ def known_of(run: Run) -> Known | None:
     share = float(y.mean())
     binary = y.dtype == bool and 0 < share < 1
     numbers = numbers.astype(np.float64)
-    nothing = -share * np.log(share) - (1 - share) * np.log(1 - share) if binary else float(numbers.var(0).mean())
+    nothing = _entropy(share) if binary else float(numbers.var(0).mean())
     if not nothing > 0:
         return None
     found, by_chance, _ = probe_of_numbers(x, numbers)
     kind = "several" if binary else "numbers"
     return Known(kind, nothing, max(by_chance, 0.0), found, f"explains {found:.0%} of their variance")
+
+
+def _entropy(share: float) -> float:
+    """Return the loss of a guess that knows only the share of one of two classes."""
+    return float(-share * np.log(share) - (1 - share) * np.log(1 - share))
 
 
 def _of_classes(x: Array, y: Array, kind: str) -> Known | None:
@@ -332,16 +338,9 @@ def _of_classes(x: Array, y: Array, kind: str) -> Known | None:
 
 def _is_plain(graph: Graph) -> bool:
     """Tell whether the loss is one loss of a library, without other terms or weights."""
-    number = graph.loss
-    while number >= 0:
-        op = graph.ops[number]
-        if op.name in _LOSSES:
-            return True
-        tracked = op.tracked
-        if op.name not in VIEWS | {"mean"} or len(tracked) != 1:
-            return False
-        number = tracked[0]
-    return False
+    other = (op for op in graph.way(graph.loss) if op.name not in VIEWS | {"mean"})
+    first = next(other, None)
+    return first is not None and first.name in _LOSSES
 
 
 def _of_tokens(run: Run) -> bool:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules import learnable
-from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, ends, error, info, pairs, rules_of, warning
 from glassgrad.doctor.rules.steps import is_of_few
 from glassgrad.doctor.rules.targets import has_several
 from glassgrad.doctor.run import Run
@@ -36,7 +36,7 @@ ACTIVE = 0.95
 """The share of the terms of a sum, below which its divisor counts some of them only."""
 MOSTLY = 0.9
 _CUT = frozenset({"relu", "clip", "maximum", "minimum", "where"})
-_LINEAR = words("mean sum negative multiply divide add subtract") | VIEWS
+_LINEAR = named("mean sum negative multiply divide add subtract") | VIEWS
 SMALL = 24
 """The number of weights below which a first step may go far."""
 DIVERGED = 30.0
@@ -159,9 +159,7 @@ def _rises(run: Run) -> Iterator[Seen]:
         return
     if len(curve) < 10:
         return
-    # The median, because one spike is not a trend.
-    part = max(len(curve) // 5, 2)
-    first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
+    first, last = ends(curve)
     first = max(first, float(curve[0, 1]))
     if first > 0 and last > RISEN * first:
         what = f"the loss rises: {first:.4g} at the beginning, {last:.4g} at the end"

@@ -8,8 +8,9 @@ import numpy as np
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
-from glassgrad.doctor.library import Array, words
-from glassgrad.doctor.rules.rule import Seen, at_, error, pairs, rules_of, warning
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.rules.rule import Seen, at_, ends, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
 MOSTLY, ALONE = 0.75, 0.6
@@ -26,20 +27,20 @@ WON = 3.0
 """The loss of a generator at which its judge gives it a chance of 5 %."""
 _ADVERSARIAL = frozenset({"binary_cross_entropy_with_logits", "binary_cross_entropy", "softplus", "log", "logsigmoid"})
 
-_POSITIVE = words(
+_POSITIVE = named(
     "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
     "binary_cross_entropy_with_logits kl_div square abs softplus"
 )
-_BELOW = words("log_softmax logsigmoid log_sigmoid")
-_THROUGH = words(
+_BELOW = named("log_softmax logsigmoid log_sigmoid")
+_THROUGH = named(
     "sum mean negative divide getitem take_along_axis index_select pick gather reshape squeeze view take "
     "multiply subtract add logsumexp"
 )
 
 
-_LOGS = words("log_softmax logsigmoid log_sigmoid log log2 log10 log1p cross_entropy nll_loss")
-_CURVED = words("exp softmax sigmoid softplus logsigmoid square power tanh log_softmax")
-_PICKS, _SUMS = words("take_along_axis getitem gather pick index_select"), words("sum mean divide where")
+_LOGS = named("log_softmax logsigmoid log_sigmoid log log2 log10 log1p cross_entropy nll_loss")
+_CURVED = named("exp softmax sigmoid softplus logsigmoid square power tanh log_softmax")
+_PICKS, _SUMS = named("take_along_axis getitem gather pick index_select"), named("sum mean divide where")
 
 
 @error(
@@ -123,14 +124,8 @@ def _won(run: Run) -> Iterator[Seen]:
 
 def _judges(graph: Graph, op: Op) -> bool:
     """Tell whether an op is a binary loss or the logarithm of a probability, not that of a density."""
-    number = op.parents[0] if op.name == "log" and op.parents else -1
-    for _ in range(5):
-        maker = graph.made_by(number)
-        if maker is None or maker.name == "sigmoid":
-            return op.name in _ADVERSARIAL and (op.name != "log" or maker is not None)
-        tracked = maker.tracked
-        number = tracked[0] if maker.name in {"add", "clip", "subtract", "maximum"} and len(tracked) == 1 else -1
-    return False
+    maker = graph.inside_log(op) if op.name == "log" else None
+    return op.name in _ADVERSARIAL and (op.name != "log" or (maker is not None and maker.name == "sigmoid"))
 
 
 @warning(
@@ -140,11 +135,7 @@ def _judges(graph: Graph, op: Op) -> bool:
     GONE,
 )
 def _decayed(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < 8:
-        return
-    known = np.isfinite(data.rate) & (data.rate >= 0)
-    steps, rates = data.steps[known], data.rate[known]
+    steps, rates = run.rates[run.rates[:, 1] >= 0].T
     if len(rates) < 8 or not rates.max() > 0:
         return
     low = np.flatnonzero(rates >= GONE * rates.max())
@@ -164,14 +155,10 @@ def _decayed(run: Run) -> Iterator[Seen]:
     "LambdaLR(optimizer, lambda step: min((step + 1) / 100, 1.0)); schedule.step()  # after each step",
 )
 def _at_rest(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < 4:
-        return
-    known = np.isfinite(data.rate)
-    steps, rates = data.steps[known], data.rate[known]
+    steps, rates = run.rates.T
     moving = np.flatnonzero(rates > 0)
     resting = int(steps[moving[0]]) if len(moving) else run.calls.steps
-    if len(rates) and rates[0] == 0 and resting > RESTING:
+    if len(rates) >= 4 and rates[0] == 0 and resting > RESTING:
         where = run.calls.line("schedule") or run.setup.built
         what = (
             f"the learning rate is 0 in the first {resting} steps: the schedule{at_(where)} begins there: nothing is "
@@ -187,13 +174,9 @@ def _at_rest(run: Run) -> Iterator[Seen]:
     UPWARD,
 )
 def _warms_again(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or run.calls.steps < 50:
-        return
-    known = np.isfinite(data.rate)
-    steps, rates = data.steps[known], data.rate[known]
+    steps, rates = run.rates.T
     beside = np.flatnonzero(np.diff(steps) == 1)
-    if len(beside) < FALLS + 2 or not rates.max() > 0:
+    if run.calls.steps < 50 or len(beside) < FALLS + 2 or not rates.max() > 0:
         return
     risen = np.diff(rates)[beside]
     upward = float(np.mean(risen > 1e-9 * rates.max()))
@@ -215,8 +198,7 @@ def _turned(run: Run) -> Iterator[Seen]:
     curve = run.curve
     if len(curve) < 8 or not run.graph.ops:
         return
-    part = max(len(curve) // 5, 2)
-    first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
+    first, last = ends(curve)
     first = max(first, float(curve[0, 1]))
     if not (last < 0 and first - last > FALLEN * max(abs(first), 1.0)):
         return
@@ -273,22 +255,16 @@ def _inside(graph: Graph) -> set[int]:
 
 def _on_the_way(graph: Graph) -> tuple[Op, str] | None:
     """Return the op with a turned sign on the only way to the loss."""
-    number = graph.loss
-    for _ in range(12):
-        op = graph.ops[number] if number >= 0 else None
-        if op is None:
-            return None
-        if op.name in _POSITIVE or (op.name == "power" and graph.loss != number) or _squared(op):
+    for op in graph.way(graph.loss):
+        if op.name in _POSITIVE or (op.name == "power" and op is not graph.ops[graph.loss]) or _squared(op):
             return op, f"{op.name}, which training should make small, has a minus before it"
         if op.name in _BELOW:
             return op, f"{op.name}, which training should make large, has no minus before it"
-        tracked = op.tracked
-        if op.name not in _THROUGH or len(tracked) != 1:
+        if op.name not in _THROUGH:
             return None
         known = [shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent < 0]
         if op.name == "multiply" and any(known):
             return None  # by an advantage or a weight, which may have any sign
-        number = tracked[0]
     return None
 
 

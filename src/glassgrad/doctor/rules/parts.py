@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import Graph
-from glassgrad.doctor.library import words
 from glassgrad.doctor.parts import Outside
-from glassgrad.doctor.rules.rule import Seen, at_, error, info, listed, rules_of, warning
+from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.record import MonitorData
+from glassgrad.doctor.rules.rule import Seen, at_, error, info, listed, rules_of, sampled, warning
 from glassgrad.doctor.run import Run
 
 HALF = 0.5
@@ -28,8 +29,8 @@ ZEROS = 0.25
 """The share of outputs of a rectifier that are exactly 0, above which the targets are probably below 0."""
 _APART = frozenset({"AdamW", "Lion", "Muon"})
 _LISTS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict", "set": "ModuleList"}
-_RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu")
-_SQUARES = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
+_RECURRENT = named("lstm gru rnn rnn_tanh rnn_relu")
+_SQUARES = named("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
 
 
 @error(
@@ -116,10 +117,10 @@ def _alike(run: Run) -> Iterator[Seen]:
     "Begin one of two matrices in a row at random; only the last one of a branch may begin at 0.",
     "nn.init.zeros_(branch[-1].weight)  # and leave the others as they are",
 )
-def _zeros_in_a_row(run: Run) -> Iterator[Seen]:
+@sampled(3)
+def _zeros_in_a_row(run: Run, data: MonitorData) -> Iterator[Seen]:
     """Find matrices of zeros that never get a gradient, since each multiplies that of another by 0."""
-    data = run.data
-    if data is None or len(data) < 3 or any(_alike.look(run)):
+    if any(_alike.look(run)):
         return
     at = [data.parameters.index(name) for name in run.parts.alike if name in data.parameters]
     still = [one for one in at if (data.gradient_norm[:, one] == 0).all() and (data.parameter_norm[:, one] == 0).all()]
@@ -183,9 +184,9 @@ def _decay(run: Run) -> Iterator[Seen]:
     "loss = error + 1e-4 * penalty",
     SHRUNK,
 )
-def _shrinks(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < 6 or run.calls.steps < 30:
+@sampled(6)
+def _shrinks(run: Run, data: MonitorData) -> Iterator[Seen]:
+    if run.calls.steps < 30:
         return
     matrices = [at for at, axes in enumerate(data.dims) if axes > 1 and data.parameter_norm[0, at] > 0]
     ratio = data.parameter_norm[-1, matrices] / data.parameter_norm[0, matrices]
@@ -339,11 +340,9 @@ def _copies(run: Run) -> Iterator[Seen]:
     "average.mul_(decay).add_(weight, alpha=1 - decay)  # decay = 0.999; a target network: tau = 0.005",
     AT_ONCE,
 )
-def _follows(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or run.calls.steps < MANY or not len(data):
-        return
-    for variable, distance, parameter, where in run.parts.follows:
+@sampled(1)
+def _follows(run: Run, data: MonitorData) -> Iterator[Seen]:
+    for variable, distance, parameter, where in run.parts.follows if run.calls.steps >= MANY else ():
         at = data.parameters.index(parameter) if parameter in data.parameters else -1
         moved = data.update_norm[-4:, at] if at >= 0 else np.zeros(0)
         step = float(np.median(moved[np.isfinite(moved)])) if np.isfinite(moved).any() else 0.0

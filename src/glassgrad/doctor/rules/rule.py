@@ -12,6 +12,8 @@ import numpy as np
 
 from glassgrad.doctor.facts import Evidence, Finding
 from glassgrad.doctor.library import Array
+from glassgrad.doctor.record import MonitorData
+from glassgrad.doctor.run import Run
 
 SEVERITIES = ("error", "warning", "info")
 """Error: training cannot work. Warning: training is slower or worse than it has to be. Info: worth knowing."""
@@ -95,6 +97,15 @@ def rule(
     return lambda look: Rule(name, severity, look, advice, remedy, threshold, source)
 
 
+def sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen]]], Callable[[Run], Iterator[Seen]]]:
+    """Apply a rule only to runs with at least `least` samples; the rule receives the samples in addition to the run."""
+
+    def applied(look: Callable[[Run, MonitorData], Iterator[Seen]]) -> Callable[[Run], Iterator[Seen]]:
+        return lambda run: look(run, run.data) if run.data is not None and len(run.data) >= least else iter(())
+
+    return applied
+
+
 Rules = tuple[Rule[Any], ...]
 error, warning, info = partial(rule, "error"), partial(rule, "warning"), partial(rule, "info")
 
@@ -120,6 +131,12 @@ def pairs(steps: Array, values: Array, most: int = 6) -> Evidence:
         return ()
     places = np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).astype(int))
     return tuple((int(steps[at]), float(values[at])) for at in places)
+
+
+def ends(curve: Array) -> tuple[float, float]:
+    """Return the median of a curve of (step, value) in its first fifth, and in its last: one spike is not a trend."""
+    part = max(len(curve) // 5, 2)
+    return float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
 
 
 def apply(rules: Iterable[Rule[D]], data: D) -> tuple[Finding, ...]:

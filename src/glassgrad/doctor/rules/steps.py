@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from glassgrad.doctor import source_lines
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.record import MonitorData
 from glassgrad.doctor.rules.layers import contrasts
 from glassgrad.doctor.rules.rule import (
@@ -22,6 +23,7 @@ from glassgrad.doctor.rules.rule import (
     listed,
     pairs,
     rules_of,
+    sampled,
     warning,
 )
 from glassgrad.doctor.rules.setup import ADAPTIVE, OWN_RATE
@@ -66,18 +68,9 @@ SINGLE = 4
 """The number of examples in a step, below which chance decides the loss."""
 ROUNDING = 1e-6
 """A gradient relative to all gradients together: a smaller one consists of rounding errors."""
-_FLAT = words("sign sgn round floor ceil trunc heaviside")
+_FLAT = named("sign sgn round floor ceil trunc heaviside")
 APART = 30.0
 """The noise scale relative to the size of the batch, above which the gradient is nearly all noise."""
-
-
-def _sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen]]], Callable[[Run], Iterator[Seen]]]:
-    """Apply a rule only to runs with at least `least` samples; the rule receives the samples in addition to the run."""
-
-    def applied(look: Callable[[Run, MonitorData], Iterator[Seen]]) -> Callable[[Run], Iterator[Seen]]:
-        return lambda run: look(run, run.data) if run.data is not None and len(run.data) >= least else iter(())
-
-    return applied
 
 
 def is_of_few(data: MonitorData | None, least: int = SINGLE) -> bool:
@@ -117,7 +110,7 @@ def _middle(values: Array) -> Array:
 
 
 @warning("vanishing gradient", AGAINST["vanishing gradient"], "nn.init.kaiming_normal_(layer.weight)", VANISHED, GLOROT)
-@_sampled(FIRST)
+@sampled(FIRST)
 def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
     drawn = f"; weights are drawn at {run.parts.drawn_at}" if run.parts.drawn_at else ""
@@ -155,7 +148,7 @@ def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
     EXPLODED,
     "Pascanu, Mikolov, Bengio (2013), On the difficulty of training recurrent neural networks",
 )
-@_sampled(1)
+@sampled(1)
 def _exploding(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
     high = np.where(np.isfinite(ratios), ratios, 0.0)
@@ -179,7 +172,7 @@ def _settled(steps: Array, values: Array) -> Array:
 
 
 @warning("rate above the curvature", "Lower the learning rate.", threshold=TOO_FAR, source=COHEN)
-@_sampled(1)
+@sampled(1)
 def _reaches_too_far(run: Run, data: MonitorData) -> Iterator[Seen]:
     known = _settled(data.steps, data.update_reach)
     if known.sum() < 4:
@@ -204,7 +197,7 @@ def _reaches_too_far(run: Run, data: MonitorData) -> Iterator[Seen]:
     OPPOSITE,
     COHEN,
 )
-@_sampled(1)
+@sampled(1)
 def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
     if any(_reaches_too_far.look(run)):
         return
@@ -237,7 +230,7 @@ def _falls_on(run: Run) -> bool:
     threshold=CLIPPED,
     source="Zhang et al. (2020), Why gradient clipping accelerates training",
 )
-@_sampled(1)
+@sampled(1)
 def _clipped(run: Run, data: MonitorData) -> Iterator[Seen]:
     known = np.isfinite(data.total_norm_clipped) & np.isfinite(data.total_norm)
     if known.sum() < 8:
@@ -260,7 +253,7 @@ def _clipped(run: Run, data: MonitorData) -> Iterator[Seen]:
 )
 def _batch_size(run: Run) -> Iterator[Seen]:
     scale = run.noise_scale
-    batch = float(np.nanmedian(run.data.batch)) if run.data is not None and math.isfinite(scale) else math.nan
+    batch = run.batch if math.isfinite(scale) else math.nan
     pairs = 0 if run.data is None else int(np.isfinite(run.data.gradient_cosine).sum())
     if pairs >= 8 and scale > APART * batch:
         what = f"noise and signal of the gradient are equal at a batch of about {scale:.0f}; the batch has {batch:.0f}"
@@ -305,7 +298,7 @@ def _diverged(losses: Array) -> float:
     "optimizer.param_groups[0]['lr'] *= 10",
     source="Bottou (2012), Stochastic gradient descent tricks, section 5.2",
 )
-@_sampled(3)
+@sampled(3)
 def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
     if (grown := _diverged(run.losses)) > DIVERGED:
         what = f"the loss grows by a factor of {grown:.1e} in a few steps until it is not finite"
@@ -341,7 +334,7 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
     "not absorb the change.",
     "optimizer = SGD(model.parameters(), lr=0.1)",
 )
-@_sampled(3)
+@sampled(3)
 def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
     # A bias before a normalisation has a gradient of rounding errors.
     some = np.nan_to_num(data.gradient_norm) > ROUNDING * np.nan_to_num(data.total_norm)[:, None]
@@ -368,7 +361,7 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
     "y = x + (torch.sign(x) - x).detach()  # straight through",
     source="Bengio, Leonard, Courville (2013), Estimating or propagating gradients through stochastic neurons",
 )
-@_sampled(3)
+@sampled(3)
 def _no_slope(run: Run, data: MonitorData) -> Iterator[Seen]:
     nothing = [name for at, name in enumerate(data.parameters) if (data.gradient_norm[:, at] == 0).all()]
     for op in run.graph.ops if nothing else ():
@@ -386,7 +379,7 @@ def _no_slope(run: Run, data: MonitorData) -> Iterator[Seen]:
     "Use the layer in forward(), or look for detach(), item() or no_grad(); freeze it if you do not train it.",
     "parameter.requires_grad_(False)",
 )
-@_sampled(3)
+@sampled(3)
 def _no_gradient(run: Run, data: MonitorData) -> Iterator[Seen]:
     if run.calls.empty or run.calls.detached:
         return
@@ -441,7 +434,7 @@ def _dead(run: Run) -> Iterator[Seen]:
 
 
 @warning("saturated", AGAINST["saturated"], "nn.init.xavier_normal_(layer.weight)", MOSTLY, GLOROT)
-@_sampled(ENOUGH)
+@sampled(ENOUGH)
 def _saturated(run: Run, data: MonitorData) -> Iterator[Seen]:
     middle = _middle(data.activation_saturated)
     begun = _middle(data.activation_saturated[:2])

@@ -9,20 +9,21 @@ import numpy as np
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import CONSTANT, UNKNOWN, VIEWS, Constant, Graph, Labels, Op
-from glassgrad.doctor.library import Array, words
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.layers import LINEAR, contrasts
 from glassgrad.doctor.rules.rule import Seen, at_, error, info, rules_of, warning
 from glassgrad.doctor.run import Run
 
-_ERRORS = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
-_BINARY = words("binary_cross_entropy binary_cross_entropy_with_logits")
+_ERRORS = named("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
+_BINARY = named("binary_cross_entropy binary_cross_entropy_with_logits")
 _BOUNDS = {
-    **dict.fromkeys(words("sigmoid softmax"), (0.0, 1.0)),
-    **dict.fromkeys(words("tanh lstm gru rnn_tanh"), (-1.0, 1.0)),
+    **dict.fromkeys(named("sigmoid softmax"), (0.0, 1.0)),
+    **dict.fromkeys(named("tanh lstm gru rnn_tanh"), (-1.0, 1.0)),
 }
-LOGS = words("log_softmax logsigmoid log_sigmoid log")
-_NORMS = words("batch_norm layer_norm instance_norm group_norm normalize")
-_ENTROPIES = words("CrossEntropyLoss NLLLoss cross_entropy nll_loss")
+LOGS = named("log_softmax logsigmoid log_sigmoid log")
+_NORMS = named("batch_norm layer_norm instance_norm group_norm normalize")
+_ENTROPIES = named("CrossEntropyLoss NLLLoss cross_entropy nll_loss")
 FAVOURED, UNEVEN, MOSTLY = 1.5, 2.0, 0.9
 """The weight of the commonest class relative to that of the rarest, how much more often it comes, and the correlation
 of all weights with the frequencies, from which they are turned round."""
@@ -211,8 +212,8 @@ def _gathered(graph: Graph, number: int) -> int:
 
 @error("labels alike", "Look at how the labels are made: scaled, rounded or cut off, several classes become one.")
 def _labels_alike(run: Run) -> Iterator[Seen]:
-    known = [labels for _, labels in run.labels if labels.values is not None]
-    values = [np.unique(labels.values) for labels in known]
+    known = run.classes
+    values = [np.unique(labels.values) for labels in known if labels.values is not None]
     if len(known) < 3 or sum(labels.count for labels in known) < ENOUGH or max(labels.classes for labels in known) < 2:
         return
     if has_several(run.graph) or contrasts(run.graph):
@@ -273,16 +274,13 @@ def _divided_again(run: Run) -> Iterator[Seen]:
     "loss = error.pow(2).sum(-1).mean()  # without / batch_size",
 )
 def _divided_mean(run: Run) -> Iterator[Seen]:
-    graph, batch = run.graph, run.data.batch[:1].tolist() if run.data is not None else []
+    graph, batch = run.graph, run.first_batches
     if not batch or not batch[0] >= ENOUGH // 8 or {"BFB", "BB"} & _pairs_of(run.calls.sequence):
         return
-    number = graph.loss
-    for _ in range(6):
-        op = graph.ops[number] if number >= 0 else None
-        tracked = op.tracked if op is not None else []
-        if op is None or op.shape != () or len(tracked) != 1 or op.name not in {"divide", "multiply", "negative"}:
+    for op in graph.way(graph.loss):
+        if op.shape != () or len(op.tracked) != 1 or op.name not in {"divide", "multiply", "negative"}:
             return
-        before = graph.made_by(tracked[0])
+        before = graph.made_by(op.tracked[0])
         if op.name == "divide" and op.factor == batch[0] and before is not None and _averages(graph, before):
             what = (
                 f"{before} is a mean over the batch of {batch[0]:g} already, and {op} divides it by the "
@@ -290,7 +288,6 @@ def _divided_mean(run: Run) -> Iterator[Seen]:
             )
             yield Seen(what, op.where, float(op.factor))
             return
-        number = tracked[0]
 
 
 def _pairs_of(sequence: str) -> set[str]:
@@ -300,7 +297,7 @@ def _pairs_of(sequence: str) -> set[str]:
 def _averages(graph: Graph, op: Op) -> bool:
     """Tell whether an op is the mean of everything: itself, or a sum divided by the number of its terms."""
     terms = graph.maker(op) if op.name == "divide" else None
-    shape = terms.shapes[0] if terms is not None and terms.name == "sum" and terms.shapes else None
+    shape = terms.entered if terms is not None and terms.name == "sum" else None
     return op.shape == () and (op.name == "mean" or (shape is not None and op.factor == math.prod(shape)))
 
 
@@ -334,7 +331,7 @@ def _bounded(run: Run) -> Iterator[Seen]:
     FAVOURED,
 )
 def _favoured(run: Run) -> Iterator[Seen]:
-    known = [labels for _, labels in run.labels if labels.values is not None]
+    known = run.classes
     if not known or sum(labels.count for labels in known) < 2 * ENOUGH:
         return
     given = known[0].weights if known[0].weights is not None else _by_example(run.graph, known[0])
@@ -379,7 +376,7 @@ def _by_example(graph: Graph, labels: Labels) -> Array | None:
     "nn.Linear(width, classes)",
 )
 def _unseen_classes(run: Run) -> Iterator[Seen]:
-    known = [labels for _, labels in run.labels if labels.values is not None and labels.classes > 2]
+    known = [labels for labels in run.classes if labels.classes > 2]
     count = sum(labels.count for labels in known)
     if not known or count < 4 * ENOUGH:
         return
@@ -392,7 +389,7 @@ def _unseen_classes(run: Run) -> Iterator[Seen]:
 
 @info("labels begin at 1", "Number the classes from 0, or keep class 0 for what has no label.", "labels = labels - 1")
 def _from_one(run: Run) -> Iterator[Seen]:
-    known = [labels for _, labels in run.labels if labels.values is not None and labels.classes > 2]
+    known = [labels for labels in run.classes if labels.classes > 2]
     if sum(labels.count for labels in known) < 2 * ENOUGH:
         return
     seen = np.unique(np.concatenate([labels.values for labels in known]))

@@ -8,14 +8,15 @@ from collections.abc import Callable
 import numpy as np
 
 from glassgrad.doctor import library
-from glassgrad.doctor.library import Args, Array, Module, words
+from glassgrad.doctor.library import Args, Array, Module
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.restoring.set_aside import aside
 
 _FEWEST, _LARGEST = 4, 1 << 20
 """The fewest examples of a batch that is looked at, and the most numbers in it."""
 _FAR = 1e-3
 """The change of an output relative to the largest one, above any rounding."""
-_OF_SEQUENCES = words("LSTM GRU RNN MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer")
+_OF_SEQUENCES = named("LSTM GRU RNN MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer")
 
 
 class Mixing:

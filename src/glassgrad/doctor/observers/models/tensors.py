@@ -17,7 +17,7 @@ def model_of(optimizer: Optimizer, frame: FrameType) -> Module | None:
         optimizer: an optimizer of glassgrad or of PyTorch.
         frame: the user's frame, which holds the variables.
     """
-    held = [one for group in optimizer.param_groups for one in group["params"]]
+    held = library.trained_by(optimizer)
     return model_of_tensors(held, frame) if all(map(library.is_tensor, held)) else None
 
 

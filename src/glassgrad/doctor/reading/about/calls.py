@@ -21,6 +21,7 @@ from glassgrad.doctor.reading.nodes import (
     method_of,
     object_of,
     set_by,
+    target_of,
     target_text,
     within,
 )
@@ -306,7 +307,7 @@ def _replaced_head(program: Program) -> Iterator[Spot]:
         if not model or program.loops(call) or _given_later(program, call, model.partition(".")[0]):
             continue
         for node in _after(program, program.statement(call)):
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            target = target_of(node)
             value = node.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
             if target is None or value is None:
                 continue

@@ -231,7 +231,7 @@ def _is_draw(program: Program, call: ast.Call) -> bool:
         computed = all(isinstance(one, ast.Name | ast.Call | ast.BinOp) for one in call.args[:2])
         return len(call.args) > 1 and computed and not fixed
     held = object_of(call) if method_of(call) == "sample" else None
-    made = program.value_of(held) if isinstance(held, ast.Name) else held
+    made = program.written(held)
     known = isinstance(made, ast.Call) and last(program.names.full(made.func)) in _CONTINUOUS
     return known and isinstance(made, ast.Call) and any(not isinstance(one, ast.Constant) for one in made.args[:1])
 

@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.actors import makes_optimizer, modules, related, s
 from glassgrad.doctor.reading.flow import Value, flow, frames_of
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.iterations import Event, setting_of, trainings
-from glassgrad.doctor.reading.nodes import both_ways, factors_of, ident, is_op, method_of, object_of, within
+from glassgrad.doctor.reading.nodes import both_ways, factors_of, ident, is_op, method_of, object_of, target_of, within
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
 from glassgrad.doctor.reading.terms import Term, terms
@@ -146,7 +146,7 @@ def _is_gain(program: Program, value: Value) -> bool:
     if isinstance(node, ast.BinOp):
         return any(_GAIN.search(word) for word in re.findall(r"\w+", ast.unparse(node)))
     around = program.statement(node)
-    target = around.targets[0] if isinstance(around, ast.Assign) else None
+    target = target_of(around)
     return isinstance(target, ast.Name) and bool(_GAIN.search(target.id))
 
 

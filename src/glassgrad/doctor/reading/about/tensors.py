@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from glassgrad.doctor.reading.about.learning import cut_layers, cut_terms
 from glassgrad.doctor.reading.flow import flow
@@ -25,6 +25,7 @@ from glassgrad.doctor.reading.nodes import (
     names_in,
     object_of,
     of_self,
+    target_of,
     target_text,
     within,
 )
@@ -247,7 +248,7 @@ def _groups(program: Program, held: ast.expr, sizes: list[ast.expr]) -> list[lis
 
 def _rewritten(program: Program, held: ast.expr, sizes: list[ast.expr]) -> list[int]:
     """Return the order of the axes where a view takes the written sizes of the view before it in another order."""
-    made = program.value_of(held) if isinstance(held, ast.Name) else held
+    made = program.written(held)
     if not isinstance(made, ast.Call) or method_of(made) not in {"view", "reshape"} or not made.args:
         return []
     first = made.args[0].elts if isinstance(made.args[0], ast.Tuple) else made.args
@@ -256,8 +257,7 @@ def _rewritten(program: Program, held: ast.expr, sizes: list[ast.expr]) -> list[
     same = kept == moved or sorted(before) != sorted(after) or len(sizes) < 3  # of two, it may be a row cut anew
     if same or any(_rebound(program, one, made.lineno, sizes[0].lineno) for one in (held, *sizes)):
         return []
-    left = list(range(len(before)))
-    return [left.pop(next(at for at, axis in enumerate(left) if before[axis] == size)) for size in after]
+    return _order(before, after)
 
 
 def _states_joined(program: Program, call: ast.Call, held: ast.expr, sizes: list[ast.expr]) -> Iterator[Spot]:
@@ -288,7 +288,7 @@ def _reordered(program: Program, call: ast.Call, held: ast.expr, sizes: list[ast
         yield spot(call, text=shown(call), remedy=f"{shown(held)}.permute({order})")
 
 
-def _order(before: tuple[int, ...], after: list[int]) -> list[int]:
+def _order(before: Sequence[object], after: Sequence[object]) -> list[int]:
     """Return the axis of the shape before for each size after, each axis once."""
     left = list(range(len(before)))
     return [left.pop(next(at for at, axis in enumerate(left) if before[axis] == size)) for size in after]
@@ -313,7 +313,7 @@ def _axes(program: Program, sizes: list[ast.expr]) -> int:
     for size in sizes:
         bound = program.bound(size)
         statement = bound.statement if bound is not None else None
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(statement)
         if isinstance(target, ast.Tuple):
             return len(target.elts)
     return len(sizes)

@@ -116,7 +116,7 @@ def _counts_examples(program: Program, length: ast.expr) -> bool:
 
 def _turned(program: Program, node: ast.expr | None) -> bool:
     """Tell whether the last op behind a value has exchanged its first axis with another one."""
-    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    value = program.written(node)
     axes = [constant(one) for one in value.args] if isinstance(value, ast.Call) else []
     name = method_of(value)
     return (name == "permute" and axes[:1] not in ([0], [])) or (name in {"transpose", "swapaxes"} and 0 in axes)

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from glassgrad.doctor.reading.nodes import ident, method_of, of_self, only_target, within
+from glassgrad.doctor.reading.nodes import arguments, ident, method_of, of_self, only_target, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program
 from glassgrad.doctor.reading.rule import Node
@@ -69,7 +69,7 @@ def _kept(program: Program, name: ast.expr, change: Node) -> ast.Call | None:
 
 def _parts(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the arguments of a call, and the elements of displays among them."""
-    for one in (*call.args, *(given.value for given in call.keywords)):
+    for one in arguments(call):
         yield from one.elts if isinstance(one, ast.Tuple | ast.List) else [one]
         yield from one.values if isinstance(one, ast.Dict) else []
 

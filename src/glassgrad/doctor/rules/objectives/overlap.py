@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, VIEWS, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.layers import LINEAR
 from glassgrad.doctor.rules.rule import Seen, error, rules_of
 from glassgrad.doctor.run import Run
 
-_SUMS = words("sum mean add multiply")
+_SUMS = named("sum mean add multiply")
 
 
 def _overlap(graph: Graph, number: int) -> Op | None:
@@ -31,13 +31,13 @@ def _overlap(graph: Graph, number: int) -> Op | None:
     return None
 
 
-def _ratios(graph: Graph) -> Iterator[tuple[int, Op, Op]]:
-    """Yield the number of a division of two tracked values, the op itself, and the overlap above its line."""
-    for at, op in enumerate(graph.ops):
+def _ratios(graph: Graph) -> Iterator[tuple[Op, Op]]:
+    """Yield each division of two tracked values, and the overlap above its line."""
+    for op in graph.ops:
         if op.name == "divide" and len(op.parents) > 1 and min(op.parents[:2]) >= 0:
             product = _overlap(graph, op.parents[0])
             if product is not None:
-                yield at, op, product
+                yield op, product
 
 
 def _raw(graph: Graph, maker: Op) -> bool:
@@ -55,7 +55,7 @@ def _raw(graph: Graph, maker: Op) -> bool:
 )
 def _of_raw(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for _, op, product in _ratios(graph):
+    for op, product in _ratios(graph):
         made = [maker for parent in product.parents[:2] if (maker := graph.made_by(parent)) is not None]
         for maker in made:
             if _raw(graph, maker):
@@ -82,8 +82,8 @@ def _entered(graph: Graph, product: Op, maker: Op) -> str:
 @error("sign of the loss turned", "Subtract the overlap from 1.", "loss = 1 - dice")
 def _agreement(run: Run) -> Iterator[Seen]:
     graph = run.graph
-    for at, op, product in _ratios(graph):
-        if _rises_with(graph, at):
+    for op, product in _ratios(graph):
+        if _rises_with(graph, op):
             what = (
                 f"{op} is the share in which outputs and targets agree ({product}), and the loss grows "
                 "with it: training makes them agree less"
@@ -92,19 +92,13 @@ def _agreement(run: Run) -> Iterator[Seen]:
             return
 
 
-def _rises_with(graph: Graph, wanted: int) -> bool:
+def _rises_with(graph: Graph, wanted: Op) -> bool:
     """Tell whether the loss is a mean or a sum of an op, with nothing between that could turn its sign."""
-    number = graph.loss
-    while number >= 0 and number != wanted:
-        op = graph.ops[number]
-        tracked = op.tracked
+    for op in graph.way(graph.loss):
         by_number = op.name in {"multiply", "divide"} and op.factor > 0
-        if op.name not in VIEWS | {"mean", "sum"} and not by_number:
-            return False
-        if len(tracked) != 1:
-            return False
-        number = tracked[0]
-    return number == wanted
+        if op is wanted or not (op.name in VIEWS | {"mean", "sum"} or by_number):
+            return op is wanted
+    return False
 
 
 RULES = rules_of(globals())

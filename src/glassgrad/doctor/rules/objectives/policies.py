@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor.graphs.graph import CONSTANT, VIEWS, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
 from glassgrad.doctor.rules.targets import LOGS, compared
 from glassgrad.doctor.run import Run
 
-_AVERAGES = words("mean sum multiply divide cross_entropy nll_loss mse_loss binary_cross_entropy_with_logits")
+_AVERAGES = named("mean sum multiply divide cross_entropy nll_loss mse_loss binary_cross_entropy_with_logits")
 ONE_SIDED, HIGH = 2.0, 20.0
 """Weights of log-probabilities: |mean| / deviation, and the size, above which only their common part is learnt."""
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor.graphs.graph import VIEWS, Constant, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules import order
 from glassgrad.doctor.rules.objectives.terms import Term, passed
-from glassgrad.doctor.rules.rule import Seen, at_, error, rules_of, warning
+from glassgrad.doctor.rules.rule import Seen, at_, ends, error, rules_of, warning
 from glassgrad.doctor.rules.targets import LOGS
 from glassgrad.doctor.run import Run
 
@@ -20,15 +20,15 @@ SHARE, AVERAGED = 4.0, 1.5
 """The weight of an example in a term summed over the batch, below which it is meant, and in an averaged one."""
 DIVERGENCE = 12.0
 """The weight of a latent number relative to that of a number that is predicted."""
-_ERRORS = words(
+_ERRORS = named(
     "cross_entropy mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
 )
-_SQUARES = words("square power")
-_LOG_LOSSES = words("nll_loss kl_div")
-_PROBABILITIES = words("softmax sigmoid")
-_BOUNDED = _PROBABILITIES | words("tanh sin cos cosine_similarity normalize softsign hardtanh hardsigmoid relu6 clip")
-_PICKED = words("take_along_axis getitem pick gather index_select")
-_THROUGH = VIEWS | words("sum mean stack cat concatenate clip")
+_SQUARES = named("square power")
+_LOG_LOSSES = named("nll_loss kl_div")
+_PROBABILITIES = named("softmax sigmoid")
+_BOUNDED = _PROBABILITIES | named("tanh sin cos cosine_similarity normalize softsign hardtanh hardsigmoid relu6 clip")
+_PICKED = named("take_along_axis getitem pick gather index_select")
+_THROUGH = VIEWS | named("sum mean stack cat concatenate clip")
 _OPERAND = r"(?:[\w.]+|\([^()]*\))(?:\([^()]*\))?(?:\.\w+\([^()]*\))*"
 _MINUS_FIRST, _MINUS_SECOND = re.compile(rf"(?:^|[=(\[,]|return)\s*-{_OPERAND}\s*\*"), re.compile(r"\*\s*\(?\s*-")
 _COSTS = re.compile(r"cost|penalt|length|distance|regret|energy|tour", re.IGNORECASE)
@@ -80,13 +80,7 @@ def _maximises(run: Run) -> bool:
 
 def _is_alone(graph: Graph, term: Term) -> bool:
     """Tell whether a loss has no other term: each op on the way has one operand with a gradient."""
-    number = graph.loss
-    while number != term.number and number >= 0:
-        tracked = graph.ops[number].tracked
-        if len(tracked) != 1:
-            return False
-        number = tracked[0]
-    return number == term.number
+    return any(op is term.op for op in graph.way(graph.loss))
 
 
 def _falls_below(run: Run) -> bool:
@@ -94,8 +88,7 @@ def _falls_below(run: Run) -> bool:
     curve = run.curve
     if len(curve) < 8:
         return False
-    part = max(len(curve) // 5, 2)
-    first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
+    first, last = ends(curve)
     return last < 0 and first - last > max(abs(first), 1.0)
 
 
@@ -138,18 +131,8 @@ def _is_bounded(graph: Graph, number: int, depth: int = 0) -> bool:
 def _is_log_of_probability(graph: Graph, op: Op) -> bool:
     if op.name in {"log_softmax", "logsigmoid", "log_sigmoid"}:
         return True
-    number = op.parents[0] if op.name in {"log", "log2", "log10"} and op.parents else -1
-    for _ in range(5):
-        maker = graph.made_by(number)
-        if maker is None:
-            return False
-        if maker.name in _PROBABILITIES:
-            return True
-        tracked = maker.tracked
-        if maker.name not in {"add", "clip", "subtract", "maximum"} or len(tracked) != 1:
-            return False
-        number = tracked[0]
-    return False
+    maker = graph.inside_log(op) if op.name in {"log", "log2", "log10"} else None
+    return maker is not None and maker.name in _PROBABILITIES
 
 
 def _product(graph: Graph, op: Op) -> tuple[int, Op] | None:
@@ -256,8 +239,7 @@ def _is_of_entropy(graph: Graph, op: Op) -> bool:
 
 def _is_log(graph: Graph, op: Op) -> bool:
     """Tell whether an op makes log-probabilities, including logits minus their logsumexp."""
-    below = graph.made_by(op.parents[1]) if op.name == "subtract" and len(op.parents) > 1 else None
-    return op.name in LOGS or (below is not None and below.name == "logsumexp")
+    return op.name in LOGS or graph.normalises(op)
 
 
 def _clipped(graph: Graph, op: Op) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
-from glassgrad.doctor.library import words
+from glassgrad.doctor.reading.names import named
 
-_SAME = VIEWS | words("stack cat concatenate dropout nan_to_num")
-_RISING = words("minimum maximum min max clip where masked_fill amin amax relu")
+_SAME = VIEWS | named("stack cat concatenate dropout nan_to_num")
+_RISING = named("minimum maximum min max clip where masked_fill amin amax relu")
 """Ops that do not fall if one of their operands rises; what is larger than a limit may have no effect."""
-_SUMS = words("add sum mean")
+_SUMS = named("add sum mean")
 _MOST = 2_000
 
 

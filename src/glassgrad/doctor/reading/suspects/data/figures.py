@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.nodes import is_op
 from glassgrad.doctor.reading.program import Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import LABELS, bare
+from glassgrad.doctor.reading.suspects.data.roles import LABELS, unscaled
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import assigned, receiver, stem_of, targets_of, text
 from glassgrad.doctor.reading.values import end, losses
@@ -204,7 +204,7 @@ def _roots(program: Program, node: ast.expr | ast.stmt) -> object:
         value = node.args[0]
     if value is None or not program.loops(node) or re.search(r"psnr|log10|norm|grad", text(node)):
         return False
-    said = " ".join([text(value), *(text(one.node) for one in flow(program).ends(bare(value)))])
+    said = " ".join([text(value), *(text(one.node) for one in flow(program).ends(unscaled(value)))])
     if not re.search(r"sqrt\(.*(mse|loss|crit|mean|err)|mean\(\)\.sqrt\(\)|(mse|loss|mean|err)\w*.*\*\* 0\.5", said):
         return False
     return not re.search(r"std|norm", said)
@@ -229,7 +229,7 @@ def _perplexity(program: Program) -> Iterator[Spot]:
         if not re.search(r"ppl|perplex", name):
             continue
         given = value.args[0] if isinstance(value, ast.Call) and value.args else None
-        inner = stem_of(bare(given)) if given is not None and program.called(value) == "exp" else ""
+        inner = stem_of(unscaled(given)) if given is not None and program.called(value) == "exp" else ""
         direct = given is not None and not isinstance(given, ast.BinOp)
         base = is_op(value, ast.Pow) and number(value.left) == 2
         if (inner in sums and direct) or base or re.search(r"exp2\(|2\.0 \*\*", text(value)):

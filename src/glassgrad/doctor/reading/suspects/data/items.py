@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import is_name, is_op, names_in, within
 from glassgrad.doctor.reading.program import Class, Function, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, trains
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, trains, uses_of
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import assigned, assignments, source, stem_of, targets_of, text, words_in
 from glassgrad.doctor.reading.values import losses
@@ -230,8 +230,7 @@ def _each_part(program: Program, node: ast.expr | ast.stmt) -> object:
     grows = isinstance(node, ast.Assign) and _is_next_number(node)
     if function is None or not (isinstance(node, ast.DictComp | ast.Call) or grows):
         return False
-    owner = program.owner(function)
-    uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+    uses = uses_of(program, function)
     name = program.called(node)
     given = text(node.generators[0].iter) if isinstance(node, ast.DictComp) else ""
     maps = "enumerate(" in given and not re.search(r"[A-Z]{3}", given)
@@ -265,8 +264,7 @@ def _by_appearance(program: Program, target: ast.expr, value: ast.expr, node: as
 
 def _makes_both(program: Program, function: Function) -> bool:
     """Tell whether a function, or the class that it initialises, makes both the training and the held-out data."""
-    owner = program.owner(function)
-    uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+    uses = uses_of(program, function)
     said = [f"{targets_of(program, one)} {text(one)}" for one in uses]
     kinds = [(bool(TRAIN.search(one)), bool(HELD_OUT.search(one))) for one in said]
     return (True, False) in kinds and (False, True) in kinds

@@ -244,7 +244,7 @@ def _shared(program: Program) -> Iterator[Spot]:
     """Find `random_split` of a data set that changes its examples at random, and `.dataset.transform = ...`."""
     for call in program.calls:
         given = argument(call, "dataset", 0) if program.called(call) == "random_split" else None
-        made = program.value_of(given) if isinstance(given, ast.Name) else given
+        made = program.written(given)
         owner = program.classes.get(program.called(made)) if made is not None else None
         item = owner.methods.get("__getitem__") if owner is not None else None
         random = item is not None and is_drawn(program, item)
@@ -359,7 +359,7 @@ def _copied(program: Program) -> Iterator[Spot]:
 def _class_weights(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `WeightedRandomSampler(class_weights, ...)`, whose weights no labels index, and weights that are counts."""
     given = argument(call, "weights", 0) if program.called(call) == "WeightedRandomSampler" else None
-    made = program.value_of(given) if isinstance(given, ast.Name) else given
+    made = program.written(given)
     if given is None or made is None:
         return
     bare = made

@@ -7,7 +7,7 @@ import re
 
 from glassgrad.doctor.reading.iterations import iterations
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.program import LOOPS, Loop, Program, argument, constant, number
+from glassgrad.doctor.reading.program import LOOPS, Function, Loop, Program, argument, constant, number
 from glassgrad.doctor.reading.suspects.lookup import stem_of, targets_of, text, words_in
 from glassgrad.doctor.reading.values import library_name
 
@@ -96,7 +96,13 @@ def _goes_through_classes(loop: ast.For) -> bool:
     return classes and listed is not None and bool({"append", "extend"} & words_in(loop))
 
 
-def bare(node: ast.expr) -> ast.expr:
+def uses_of(program: Program, function: Function) -> list[ast.Call]:
+    """Return the calls of a function; for an `__init__`, those of its class."""
+    owner = program.owner(function)
+    return program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+
+
+def unscaled(node: ast.expr) -> ast.expr:
     """Return the variable in `100 * total`, `float(total)`, `total.item()`."""
     while isinstance(node, ast.BinOp | ast.Call):
         if isinstance(node, ast.BinOp):

@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import is_op
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops, uses_of
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import (
     assigned,
@@ -51,7 +51,7 @@ def _own(program: Program, node: ast.AST) -> str:
     left = node.left
     if not is_op(left, ast.Sub):
         return ""
-    made = program.value_of(left.right) if isinstance(left.right, ast.Name) else left.right
+    made = program.written(left.right)
     known = isinstance(made, ast.Call) and program.called(made) in {"mean", "min", "amin", "median"}
     source = program.operand(made) if isinstance(made, ast.Call) and known else None
     return text(left.left) if source is not None and text(source) == text(left.left) else ""
@@ -69,7 +69,7 @@ def _own_statistics(program: Program, node: ast.expr) -> object:
     owner = program.owner(function)
     if owner is not None and owner.is_module:
         return False
-    uses = program.calls_of(owner.node.name if owner is not None and function.name == "__init__" else function.name)
+    uses = uses_of(program, function)
     targets = " ".join(targets_of(program, one) + " " + text(one) for one in uses)
     return (len(uses) > 1 or "," in targets) and HELD_OUT.search(targets) and look_at(node, uses=str(len(uses)))
 
@@ -251,7 +251,7 @@ def _at_hand(program: Program) -> Iterator[Spot]:
     scales = [one for one in values if _own(program, one) or program.called(one) == "fit_transform"]
     for call in program.calls if scales else ():
         given = call.args[0] if call.args and layer(program, call.func) is not None else None
-        made = program.value_of(given) if isinstance(given, ast.Name) else given
+        made = program.written(given)
         if not isinstance(made, ast.Call):
             continue
         if re.fullmatch(r"\w+\.(tensor|array|FloatTensor)\(\[\[?[\d., \-\[\]]+\](, dtype=.*)?\)", text(made)):

@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.nodes import callee_of, indices, is_op, names_in, object_of, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Program, argument, constant, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, bare, trains
+from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, trains, unscaled
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.lookup import assigned, assignments, source, stem_of, targets_of, text, words_in
 from glassgrad.doctor.reading.values import library_name
@@ -39,7 +39,7 @@ def _divisions(program: Program) -> Iterator[tuple[ast.BinOp | ast.AugAssign, as
 
 def _sums(program: Program, node: ast.AST, over: ast.expr) -> list[ast.AugAssign]:
     """Return the statements that add to the variable which a division divides."""
-    name = stem_of(bare(over))
+    name = stem_of(unscaled(over))
     around = program.around(node)
     found = [one for one in within(around, ast.AugAssign) if isinstance(one.op, ast.Add)]
     return [one for one in found if stem_of(one.target) == name and program.loops(one)]
@@ -83,7 +83,7 @@ def _misfit(program: Program, loop: ast.For, added: ast.AugAssign, below: ast.ex
 def _whole(program: Program, node: ast.BinOp) -> object:
     """Find `correct // total`."""
     error = re.search(r"(loss|err)\w*(\.item\(\))?$", text(node.left))
-    return error or _COUNTS.search(stem_of(bare(node.left)))
+    return error or _COUNTS.search(stem_of(unscaled(node.left)))
 
 
 @suspects("sum goes on over the epochs")
@@ -91,11 +91,11 @@ def _goes_on(program: Program) -> Iterator[Spot]:
     """Find a sum or a list that begins before the loop over epochs and is averaged in each epoch."""
     for node, over, below in _divisions(program):
         added: list[ast.AugAssign] = _sums(program, node, over)
-        name = stem_of(bare(over))
+        name = stem_of(unscaled(over))
         figure = _FIGURE.search(name) or _COUNTS.search(name) or re.search("total|running|sum", name)
         if added and figure and isinstance(added[0].target, ast.Name) and _is_over(program, added[0], node, name):
             loop = program.loops(added[0])[-1]
-            if not any(stem_of(one.target) == stem_of(bare(below)) for one in within(loop, ast.AugAssign)):
+            if not any(stem_of(one.target) == stem_of(unscaled(below)) for one in within(loop, ast.AugAssign)):
                 yield look_at(added[0], node, division=shown(node))
     for call in program.calls_of(".append"):
         name = stem_of(object_of(call))
@@ -221,7 +221,7 @@ def _drawn_order(program: Program) -> Iterator[Spot]:
     for loop in program.every(ast.For):
         lists = _collects_alone(program, loop)
         for loader, results in _collections(program, loop, lists) if lists else ():
-            made = program.value_of(loader) if isinstance(loader, ast.Name) else loader
+            made = program.written(loader)
             shuffles = library_name(program, made) == "DataLoader" and isinstance(made, ast.Call)
             beside = next(_beside_labels(program, results), None)
             if not shuffles or not isinstance(made, ast.Call) or beside is None:
@@ -267,7 +267,7 @@ def _beside_labels(program: Program, results: set[str]) -> Iterator[ast.expr]:
             sides = [node.left, node.comparators[0]]
         elif isinstance(node, ast.Call) and re.search(r"_score$|_matrix$|_report$|_error$|_curve$", callee_of(node)):
             sides = node.args[:2]
-        names = [stem_of(bare(one)) for one in sides]
+        names = [stem_of(unscaled(one)) for one in sides]
         for one, other in itertools.permutations(names, 2):
             if one in results and other not in results and LABELS.search(other):
                 yield node

@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import Event, Iteration, iterations, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import callee_of, is_op, mentions, names_in, within
+from glassgrad.doctor.reading.nodes import arguments, callee_of, is_op, mentions, names_in, within
 from glassgrad.doctor.reading.program import FUNCTIONS, LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
@@ -408,7 +408,7 @@ def _up(program: Program) -> Iterator[Spot]:
             if slope and not signed and "grad" not in target:
                 yield look_at(node)
         elif isinstance(node, ast.Call) and callee_of(node) == "add_" and isinstance(node.func, ast.Attribute):
-            given = " ".join(text(one) for one in (*node.args, *(one.value for one in node.keywords)))
+            given = " ".join(text(one) for one in arguments(node))
             held = re.match(r"(p|w|param|weight|\w+\.weight|\w+\.data|\w+\.bias)(\.data)?$", text(node.func.value))
             if held and re.search(r"\.grad\b", given) and "-" not in given:
                 yield look_at(node)

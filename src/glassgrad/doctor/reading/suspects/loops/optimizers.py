@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import arguments, callee_of, object_of, target_text
+from glassgrad.doctor.reading.nodes import arguments, callee_of, object_of, target_of, target_text
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
@@ -200,7 +200,7 @@ def _again(program: Program, made: ast.Call) -> Iterator[Spot]:
 def _never(program: Program, made: ast.Call) -> object:
     """Find an optimizer with a name, of which the script calls no step and which it passes to nothing."""
     kept = program.parents.get(made)
-    target = kept.targets[0] if isinstance(kept, ast.Assign) else None
+    target = target_of(kept)
     if not isinstance(target, ast.Name | ast.Attribute) or not has_call(program.tree, "step"):
         return False
     name = text(target)

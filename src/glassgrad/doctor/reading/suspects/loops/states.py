@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import arguments, callee_of, names_in, object_of, within
+from glassgrad.doctor.reading.nodes import arguments, callee_of, names_in, object_of, target_of, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
@@ -102,7 +102,7 @@ def _is_model(program: Program, call: ast.Call) -> bool:
 def _attribute(program: Program) -> Iterator[Spot]:
     """Find `model.training = False`, which its layers do not follow."""
     for node in program.every(ast.stmt):
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        target = target_of(node)
         if isinstance(target, ast.Attribute) and target.attr == "training":
             owner = program.owner(node)
             own = text(target.value) == "self" and owner is not None and owner.is_module
@@ -326,8 +326,7 @@ def _best(program: Program, node: ast.If) -> Iterator[Spot]:
 
 def _is_worse(test: ast.Compare, best: ast.expr, value: ast.expr) -> bool:
     """Tell whether a comparison prefers a higher loss or a lower score, by the name of the value."""
-    turned = text(test.left) == text(best)
-    rises = isinstance(test.ops[0], ast.Lt | ast.LtE) if turned else isinstance(test.ops[0], ast.Gt | ast.GtE)
+    rises = _rises(test, best)
     falls = re.search(r"loss|err|mse|mae\b|nll|perplex|ppl", text(value), re.IGNORECASE)
     grows = re.search(r"acc|f1|auc|iou|dice|bleu|reward|score", text(value), re.IGNORECASE)
     return "-" not in text(value) and bool((falls and not grows and rises) or (grows and not falls and not rises))
@@ -355,9 +354,12 @@ def _begins(program: Program, best: ast.expr) -> list[ast.stmt]:
 def _out_of_reach(program: Program, test: ast.Compare, best: ast.expr) -> bool:
     begins = _begins(program, best)
     begin = number(begins[0].value) if begins and isinstance(begins[0], ast.Assign) else None
-    left = text(test.left) == text(best)
-    rises = isinstance(test.ops[0], ast.Lt | ast.LtE) if left else isinstance(test.ops[0], ast.Gt | ast.GtE)
-    return begin is not None and (begin >= 100 if rises else begin <= 0)
+    return begin is not None and (begin >= 100 if _rises(test, best) else begin <= 0)
+
+
+def _rises(test: ast.Compare, best: ast.expr) -> bool:
+    """Tell whether a comparison asks for a value above the best one so far."""
+    return isinstance(test.ops[0], ast.Lt | ast.LtE if text(test.left) == text(best) else ast.Gt | ast.GtE)
 
 
 @suspects("best by the training data")

@@ -43,7 +43,7 @@ def words_of(node: ast.AST | None) -> frozenset[str]:
 
 def is_target(program: Program, node: ast.expr | None) -> bool:
     """Tell by its name whether a value is what should be predicted."""
-    name = stem_of(bare(program, node))
+    name = stem_of(uncast(program, node))
     found = words(name)
     return bool(found & (TARGETS - {"t"}) or name == "t") and not found & PREDICTIONS
 
@@ -55,7 +55,7 @@ def called(program: Program, node: ast.AST | None) -> tuple[str, ast.expr | None
     return op(program, node) if isinstance(node, ast.Call) else ("", None)
 
 
-def bare(program: Program, node: ast.expr | None) -> ast.expr | None:
+def uncast(program: Program, node: ast.expr | None) -> ast.expr | None:
     """Return an expression without casts and reshapes around it."""
     name, inner = called(program, node)
     while name in KEEPING and inner is not None:
@@ -64,14 +64,14 @@ def bare(program: Program, node: ast.expr | None) -> ast.expr | None:
     return node
 
 
-def held(program: Program, node: ast.expr | None) -> ast.expr | None:
+def resolved(program: Program, node: ast.expr | None) -> ast.expr | None:
     """Return what a variable holds, or the expression itself, without casts and reshapes."""
-    node = bare(program, node)
+    node = uncast(program, node)
     for _ in range(_DEEPEST):
         value = program.value_of(node)
         if value is None:
             break
-        node = bare(program, value)
+        node = uncast(program, value)
     return node
 
 
@@ -94,7 +94,7 @@ def terms_of(program: Program, node: ast.expr | None, sign: int = 1, depth: int 
     """Yield the terms of a sum with their signs, through names, means, sums, and factors that are numbers."""
     if node is None:
         return
-    inner = held(program, node) if depth < _DEEPEST else node
+    inner = resolved(program, node) if depth < _DEEPEST else node
     _, reduced = reduction(program, inner)
     if sides := sides_of(inner):
         for turn, side in sides:
@@ -166,7 +166,7 @@ def uses(program: Program, *names: str) -> Iterator[tuple[ast.Call, ast.Call]]:
         if library_name(program, call) in names and not library_name(program, call)[:1].isupper():
             yield call, call
             continue
-        found = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute | ast.Call) else None
+        found = layer(program, call.func)
         if found is not None and found.owner is None and found.name in names:
             yield call, found.call
 

@@ -10,7 +10,7 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.gradients import switched_off
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import elements, is_op, within
+from glassgrad.doctor.reading.nodes import arguments, elements, is_op, within
 from glassgrad.doctor.reading.program import Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -18,19 +18,19 @@ from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_e
 from glassgrad.doctor.reading.suspects.lookup import stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
-    held,
     is_target,
     option,
     reached,
     reduced_by,
     reduction,
+    resolved,
     source,
     uses,
     uses_of,
     words,
     words_of,
 )
-from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, end, layer, library_name, losses, op
+from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, axis_of, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
 _HEAT = named("t tau temp temperature")
@@ -58,7 +58,7 @@ def _has_one_unit(program: Program, node: ast.expr) -> bool:
 def _softmax_of_one(program: Program, call: ast.Call) -> Iterator[Spot]:
     name, operand = op(program, call)
     if name in {"softmax", "log_softmax"} and is_column(program, operand):
-        along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
+        along = constant(axis_of(program, call))
         if along == -1 or (along == 1 and not _pools(program, call)):
             yield from _with_losses(program, call)
     elif library_name(program, call) in {"Softmax", "LogSoftmax"} and not _pools(program, call):
@@ -105,7 +105,7 @@ def _squared_classes(program: Program, one: Loss) -> object:
     if one.kind not in ELEMENTWISE:
         return False
     found = end(program, one.input)
-    known = words_of(one.target) | words_of(held(program, one.target))
+    known = words_of(one.target) | words_of(resolved(program, one.target))
     return ((found is not None and found.op == "softmax") or "hot" in known or "onehot" in known) and look_at(one.call)
 
 
@@ -131,7 +131,7 @@ def _softmax_binary(program: Program, one: Loss) -> Iterator[Spot]:
 @suspects_each("cosines as logits", losses)
 def _cosines(program: Program, one: Loss) -> object:
     """Find a cross entropy of cosines that nothing scales."""
-    node = held(program, one.input)
+    node = resolved(program, one.input)
     if one.kind != "cross_entropy" or not isinstance(node, ast.Call | ast.BinOp):
         return False
     name, _ = called(program, node)
@@ -147,7 +147,7 @@ def _cosines(program: Program, one: Loss) -> object:
 
 @suspects_each("loss of a value with itself", losses)
 def _itself(program: Program, one: Loss) -> object:
-    sides = [held(program, side) for side in (one.input, one.target)]
+    sides = [resolved(program, side) for side in (one.input, one.target)]
     texts = [text(side) for side in sides if side is not None]
     same = len(texts) == 2 and texts[0] == texts[1] and not isinstance(sides[0], ast.Constant)
     return same and not any(_is_filled(program, side) for side in (one.input, one.target)) and look_at(one.call)
@@ -230,11 +230,11 @@ def _unread(program: Program) -> Iterator[Spot]:
 @suspects_each("prediction cut before its loss", losses)
 def _cut(program: Program, one: Loss) -> object:
     """Find a clamp of the prediction between two bounds, beyond which it has no gradient."""
-    node = held(program, one.input)
+    node = resolved(program, one.input)
     name, _ = called(program, node)
     if not isinstance(node, ast.Call) or name not in {"clamp", "clip", "hardtanh", "relu6"}:
         return False
-    given = [constant(part) for part in (*node.args, *(key.value for key in node.keywords))]
+    given = [constant(part) for part in arguments(node)]
     tiny = any(isinstance(part, float) and (0 < abs(part) < 0.01 or 0.99 < part < 1) for part in given)
     known = tiny or words_of(node) & {"eps", "epsilon"} or switched_off(program, one.call) is not None
     return not known and look_at(node, one.call)
@@ -243,7 +243,7 @@ def _cut(program: Program, one: Loss) -> object:
 @suspects_each("logits viewed before their loss", losses)
 def _viewed(program: Program, one: Loss) -> object:
     """Find logits that a view brings into the form of the loss: a map of classes as rows, or three axes."""
-    node = program.value_of(one.input) if isinstance(one.input, ast.Name) else one.input
+    node = program.written(one.input)
     name, operand = called(program, node)
     if one.kind not in _CLASSES or name not in {"view", "reshape"} or not isinstance(node, ast.Call):
         return False
@@ -270,7 +270,7 @@ def _along_batch(program: Program, call: ast.Call) -> object:
 
 def _stacked_along(program: Program, node: ast.expr | None) -> object:
     """Return the axis along which a value stacks the results of one function, as `stack([f(a), f(b)], dim=1)` does."""
-    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    value = program.written(node)
     parts = (
         value.args[0] if isinstance(value, ast.Call) and called(program, value)[0] == "stack" and value.args else None
     )
@@ -285,7 +285,7 @@ def _stacked_along(program: Program, node: ast.expr | None) -> object:
 def _is_log(program: Program, node: ast.expr | None) -> bool:
     """Tell whether a value is a logarithm, by the op that made it or by its name."""
     found = end(program, node)
-    name, _ = called(program, held(program, node))
+    name, _ = called(program, resolved(program, node))
     by_op = name in {"log", "log_softmax", "logsigmoid"} or (found is not None and found.op == "log_softmax")
     return by_op or "log" in words(stem_of(node)) or words(stem_of(node)) & {"logp", "logq"} != frozenset()
 
@@ -386,7 +386,7 @@ def _similarity(program: Program) -> Iterator[Spot]:
             if "osine" in said and "1 -" not in said and "1.0 -" not in said:
                 yield look_at(call)
     for call, _ in uses(program, "hinge_embedding_loss", "HingeEmbeddingLoss"):
-        name, _ = called(program, held(program, argument(call, "input", 0)))
+        name, _ = called(program, resolved(program, argument(call, "input", 0)))
         if name == "cosine_similarity":
             yield look_at(call)
 
@@ -422,10 +422,10 @@ def _mean_of_ignored(program: Program, call: ast.Call, made: ast.Call) -> Iterat
 def _weighted_mean(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `(criterion(out, y) * weights).mean()` with a criterion that is one number already."""
     kind, inner = reduction(program, call)
-    if not kind or not isinstance(node := held(program, inner), ast.BinOp) or not isinstance(node.op, ast.Mult):
+    if not kind or not isinstance(node := resolved(program, inner), ast.BinOp) or not isinstance(node.op, ast.Mult):
         return
     for side in (node.left, node.right):
-        made = _loss_of(program, held(program, side))
+        made = _loss_of(program, resolved(program, side))
         if made is not None and option(*made, "reduction") in {None, "mean", "sum", "batchmean"}:
             yield look_at(call, made[0], loss=shown(made[0], 40))
 

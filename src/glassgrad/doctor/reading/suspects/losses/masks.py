@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op, names_in, within
+from glassgrad.doctor.reading.nodes import both_ways, is_op, names_in, within
 from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -18,7 +18,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     KEEPING,
     about_loss,
     called,
-    held,
     is_loss_name,
     is_target,
     loss_functions,
@@ -26,6 +25,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     reached,
     reduced,
     reduction,
+    resolved,
     source,
     target_name,
     terms_of,
@@ -33,7 +33,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     words,
     words_of,
 )
-from glassgrad.doctor.reading.values import LOSSES, end, layer, library_name, losses
+from glassgrad.doctor.reading.values import LOSSES, axis_of, end, layer, library_name, losses
 
 _DEEPEST = 3
 _MASKS = named("mask masks valid keep attention lengths")
@@ -58,11 +58,11 @@ def _batch_axis(program: Program, call: ast.Call) -> object:
 def _masked_mean(program: Program, call: ast.Call) -> object:
     """Find `(loss * mask).mean()`, which divides by all places, masked ones included."""
     kind, inner = reduction(program, call)
-    node = held(program, inner)
+    node = resolved(program, inner)
     if kind != "mean" or not is_op(node, ast.Mult):
         return False
     parts = unsigned_factors(node)
-    masks = [one for one in parts if words(stem_of(held(program, one))) & _MASKS or "mask" in stem_of(one)]
+    masks = [one for one in parts if words(stem_of(resolved(program, one))) & _MASKS or "mask" in stem_of(one)]
     return masks and about_loss(program, call) and look_at(call, mask=shown(masks[0], 30))
 
 
@@ -71,7 +71,7 @@ def _maybe_none(program: Program) -> Iterator[Spot]:
     """Find a division by the sum of a mask, and the mean of selected values, without a bound from below."""
     for node in program.nodes:
         if is_op(node, ast.Div):
-            below = held(program, node.right)
+            below = resolved(program, node.right)
             kind, inner = reduction(program, below)
             known = words_of(inner) & (_MASKS | {"pos", "positive", "positives", "same", "pairs"})
             if kind == "sum" and known and about_loss(program, node):
@@ -90,7 +90,7 @@ def _divided(program: Program, node: ast.BinOp | ast.AugAssign) -> object:
         return False
     value = node.left if isinstance(node, ast.BinOp) else node.target
     size = node.right if isinstance(node, ast.BinOp) else node.value
-    is_mean = reduced(program, held(program, value)) == "mean"
+    is_mean = reduced(program, resolved(program, value)) == "mean"
     return is_mean and _BATCH.search(text(size)) and about_loss(program, node)
 
 
@@ -136,13 +136,13 @@ def _compares(program: Program, call: ast.Call, given: list[str]) -> bool:
 
 def _is_row(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
     """Tell whether a value has lost an axis: by a reduction along it, by squeeze, or as the log_prob of a choice."""
-    node = program.value_of(node) if isinstance(node, ast.Name) else node
+    node = program.written(node)
     if isinstance(node, ast.BinOp) and depth < _DEEPEST:
         return any(_is_row(program, side, depth + 1) for side in (node.left, node.right))
     name, inner = called(program, node)
     if not isinstance(node, ast.Call) or argument(node, "keepdim") is not None or _is_thin(program, inner, depth + 1):
         return False
-    along = argument(node, "dim", 1 if program.names.full(node.func) else 0) or argument(node, "axis")
+    along = axis_of(program, node) or argument(node, "axis")
     return name == "log_prob" or (name in {"sum", "mean", "squeeze", "norm", "logsumexp"} and along is not None)
 
 
@@ -159,7 +159,7 @@ def _is_thin(program: Program, node: ast.expr | None, depth: int = 0) -> bool:
 @suspects_each("column beside a row", operations(ast.Add | ast.Sub | ast.Mult))
 def _column(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a sum, difference or product of (N, 1) and of a value that a reduction made (N,)."""
-    for one, other in ((node.left, node.right), (node.right, node.left)):
+    for one, other in both_ways(node):
         thin = _is_thin(program, one) and not _is_row(program, one)
         if thin and _is_row(program, other) and not _is_thin(program, other):
             yield look_at(node, column=shown(one, 30), row=shown(other, 30))
@@ -170,7 +170,7 @@ def _column(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 def _thin_divergence(program: Program, call: ast.Call) -> object:
     """Find the mean over everything of `1 + logvar - mu ** 2 - exp(logvar)`."""
     kind, inner = reduction(program, call)
-    value = held(program, inner)
+    value = resolved(program, inner)
     said = text(value) if isinstance(value, ast.BinOp) and reduced(program, call) == "mean" else ""
     parts = (r"\*\* 2|pow\(2|square", r"exp\(", r"1(\.0)? [+-]|[+-] 1\b", r"log|lv")
     return kind == "mean" and all(re.search(one, said) for one in parts)
@@ -182,7 +182,7 @@ def _along_rows(program: Program, call: ast.Call) -> object:
     if name not in {"softmax", "log_softmax"}:
         return False
     found = end(program, operand)
-    along = constant(argument(call, "dim", 1 if program.names.full(call.func) else 0))
+    along = constant(axis_of(program, call))
     shaped = any(called(program, one)[0] in KEEPING | {"permute", "transpose"} for one in reached(program, operand))
     return found is not None and found.op == "conv" and along in {-1, 2, 3, -2} and not shaped
 
@@ -216,7 +216,7 @@ def _levels(program: Program, node: ast.Compare) -> object:
     left, right = node.left, node.comparators[0]
     sides = (left, right) if isinstance(node.ops[0], ast.Gt | ast.GtE) else (right, left)
     both = isinstance(program.parents.get(node), ast.BinOp)  # one edge of a box
-    places = "arange" in text(held(program, sides[0]) or left) and not both
+    places = "arange" in text(resolved(program, sides[0]) or left) and not both
     if not places or not isinstance(node.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE):
         return False
     return is_target(program, sides[1].value if isinstance(sides[1], ast.Subscript) else sides[1])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
+from glassgrad.doctor.reading.nodes import arguments, factors_of, is_op, names_in, target_of, within
 from glassgrad.doctor.reading.program import DEEPEST, FUNCTIONS, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
@@ -122,7 +122,7 @@ def _is_of_batches(node: ast.AST) -> bool:
 
 def _divergence(program: Program, node: ast.expr) -> ast.Call | None:
     """Return the call of a divergence that depends on nothing but a model."""
-    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    value = program.written(node)
     if isinstance(value, ast.Call) and program.called(value) == "sum" and value.args:
         each = value.args[0]  # sum(layer.kl() for layer in layers)
         value = each.elt if isinstance(each, ast.GeneratorExp | ast.ListComp) else None
@@ -154,7 +154,7 @@ def _centred(program: Program, node: ast.Compare) -> Iterator[Spot]:
     if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Gt | ast.GtE):
         return
     statement = program.statement(node)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    target = target_of(statement)
     masks = re.search(r"mask|valid|keep|known|observed", stem_of(target))
     if number(node.comparators[0]) == 0 and masks and isinstance(node.left, ast.Name | ast.Subscript):
         ends = flow(program).ends(node.left)
@@ -201,7 +201,7 @@ def _other_way(program: Program) -> Iterator[Spot]:
 def _turned(program: Program) -> bool:
     """Tell whether a loss gets `1 - label`."""
     losses = [one for one in program.calls if re.search(r"criterion|loss", text(one.func), re.IGNORECASE)]
-    given = [part for one in losses for part in (*one.args, *(word.value for word in one.keywords))]
+    given = [part for one in losses for part in arguments(one)]
     parts = [it for part in given for it in within(part, ast.expr)]
     return any(complement(it) is not None or isinstance(it, ast.UnaryOp) for it in parts)
 
@@ -243,7 +243,7 @@ def _compared(program: Program, node: ast.Compare) -> Iterator[tuple[int, ast.ex
     if not isinstance(node.ops[0], ast.Eq | ast.NotEq):
         return
     for one, other in (sides, sides[::-1]):
-        held = program.value_of(one) if isinstance(one, ast.Name) else one
+        held = program.written(one)
         near = next(iter(within(held or one, ast.Compare)), None)
         below = near is not None and isinstance(near.ops[0], ast.Lt | ast.LtE)
         if near is not None and _DISTANCE.match(text(near.left)) and _LABELS.search(text(other)) and equal:
@@ -299,10 +299,10 @@ def _adds_noise(program: Program, node: ast.expr) -> bool:
 @suspects_rows("missing labels taken for negatives", losses_of_answers)
 def _missing_labels(program: Program, call: ast.Call, target: ast.expr) -> Iterator[Spot]:
     """Find `bce(logits, y.clamp(min=0))` without a mask, where -1 marks answers that nobody knows."""
-    value = program.value_of(target) if isinstance(target, ast.Name) else target
+    value = program.written(target)
     if not isinstance(value, ast.Call) or program.called(value) not in _CUTS:
         return
-    zero = [number(one) == 0 for one in (*value.args, *(it.value for it in value.keywords))]
+    zero = [number(one) == 0 for one in arguments(value)]
     if (program.called(value) == "relu" or any(zero)) and _marks_missing(program):
         yield look_at(value, call, loss=shown(call))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
+from glassgrad.doctor.reading.nodes import both_ways, factors_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import LOOPS, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
@@ -18,7 +18,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     about_loss,
     called,
     complement,
-    held,
     is_loss_name,
     is_target,
     loss_functions,
@@ -26,6 +25,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     reached,
     reduced,
     reduction,
+    resolved,
     target_name,
     terms_of,
     unsigned_factors,
@@ -61,7 +61,7 @@ def _likelihood(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     if not about_loss(program, node):
         return
     sides = (node.left, node.right)
-    squares = [one for one in sides if _is_square(program, held(program, one))]
+    squares = [one for one in sides if _is_square(program, resolved(program, one))]
     raised = [one for one in sides if _is_exp_of_log(program, one)]
     if isinstance(node.op, ast.Mult) and squares and raised:
         yield look_at(node, what="multiplies the squared error by the variance")
@@ -87,12 +87,12 @@ def is_target_inside(program: Program, node: ast.expr) -> bool:
 
 def _is_square(program: Program, node: ast.expr | None) -> bool:
     name, base = called(program, node)
-    inner = held(program, base)
+    inner = resolved(program, base)
     return name in {"pow", "square"} and is_op(inner, ast.Sub)
 
 
 def _is_exp_of_log(program: Program, node: ast.expr) -> bool:
-    name, inner = called(program, held(program, node))
+    name, inner = called(program, resolved(program, node))
     if name != "exp" or not isinstance(inner, ast.Name | ast.Attribute):
         return False
     return bool(words(stem_of(inner)) & {"logvar", "log", "lv", "s"})
@@ -100,7 +100,7 @@ def _is_exp_of_log(program: Program, node: ast.expr) -> bool:
 
 def _log_of(program: Program, node: ast.expr | None) -> ast.expr | None:
     """Return x of `log(x)` or `log(x + eps)`."""
-    name, inner = called(program, held(program, node))
+    name, inner = called(program, resolved(program, node))
     if name not in {"log", "log2"}:
         return None
     small = is_op(inner, ast.Add)
@@ -163,7 +163,7 @@ def _no_minus(program: Program, one: ast.Assign | ast.Return) -> object:
     name = target_name(program, one) if isinstance(one, ast.Assign) else getattr(program.function(one), "name", "")
     entropy = "entropy" in name.lower() and not re.search(r"neg|cross|loss", name.lower())
     wanted = entropy or re.search(r"(^|_)(nll|ce|cross|crossentropy|loss|entropy)(_|$)", name.lower())
-    if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, held(program, one.value))):
+    if len(found) != 1 or found[0][0] < 0 or not wanted or not any(reduction(program, resolved(program, one.value))):
         return False
     parts = unsigned_factors(found[0][1])
     logs = [part for part in parts if _is_log(program, part)]
@@ -172,14 +172,14 @@ def _no_minus(program: Program, one: ast.Assign | ast.Return) -> object:
 
 
 def _is_log(program: Program, node: ast.expr) -> bool:
-    name, _ = called(program, held(program, node))
+    name, _ = called(program, resolved(program, node))
     return name in {"log", "log_softmax", "logsigmoid"} or bool(words(stem_of(node)) & {"log", "logp", "logprobs"})
 
 
 @suspects_each("smoothing not spread over the classes", operations(ast.Add))
 def _smoothing(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `y * (1 - eps) + eps` without a division by the number of classes."""
-    for one, other in ((node.left, node.right), (node.right, node.left)):
+    for one, other in both_ways(node):
         turned = [inner for part in unsigned_factors(one) if (inner := complement(part)) is not None]
         less = [text(inner) for inner in turned if number(inner) is None]
         hot = any(is_target(program, part) or words_of(part) & {"hot", "onehot"} for part in unsigned_factors(one))
@@ -191,7 +191,7 @@ def _smoothing(program: Program, node: ast.BinOp) -> Iterator[Spot]:
 def _kl_order(program: Program, call: ast.Call) -> object:
     if last(program.names.full(call.func)) != "kl_divergence" or len(call.args) != 2:
         return False
-    first, second = ("prior" in text(held(program, one) or one) + text(one) for one in call.args)
+    first, second = ("prior" in text(resolved(program, one) or one) + text(one) for one in call.args)
     return first and not second
 
 
@@ -250,7 +250,7 @@ def _mixture(program: Program, node: ast.BinOp) -> object:
 
 @suspects_each("one term summed, another averaged", _sums)
 def _unlike(program: Program, node: ast.BinOp) -> Iterator[Spot]:
-    found = [held(program, one) for one in factors_of(node, ast.Add | ast.Sub)]
+    found = [resolved(program, one) for one in factors_of(node, ast.Add | ast.Sub)]
     kinds = [reduced(program, one) for one in found]
     if "sum" in kinds and "mean" in kinds and "/" not in text(program.statement(node)):
         total = found[kinds.index("sum")] or node
@@ -268,9 +268,9 @@ _OF_PARTS = ELEMENTWISE | {"binary_cross_entropy", "binary_cross_entropy_with_lo
 def _thin_reconstruction(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `mse_loss(output, x) + weight * sum(divergence) / batch`, unless the weight is small or unknown."""
     found = [(part, factors_of(part)) for part in factors_of(node, ast.Add | ast.Sub)]
-    averaged = [one for _, parts in found if len(parts) == 1 and _is_mean(program, one := held(program, parts[0]))]
+    averaged = [one for _, parts in found if len(parts) == 1 and _is_mean(program, one := resolved(program, parts[0]))]
     for part, parts in found if averaged else ():
-        summed = [one for one in parts if _is_summed_divergence(program, held(program, one))]
+        summed = [one for one in parts if _is_summed_divergence(program, resolved(program, one))]
         sizes = [setting(program, one) for one in parts if one not in summed]
         if summed and all(one is not None and abs(one) >= _HEAVY for one in sizes):
             yield look_at(averaged[0] or node, node, other=shown(part))

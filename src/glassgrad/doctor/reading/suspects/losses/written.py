@@ -18,7 +18,6 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
     complement,
     functions_of,
-    held,
     is_loss_name,
     is_target,
     loss_functions,
@@ -27,6 +26,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     prediction_of,
     reached,
     reduction,
+    resolved,
     source,
     target_name,
     terms_of,
@@ -55,9 +55,9 @@ def _overlaps(program: Program) -> Iterator[tuple[Function, str]]:
 
 def _quotient(program: Program, node: ast.expr | None) -> ast.BinOp | None:
     """Return the quotient that a value is, or the mean of."""
-    node = held(program, node)
+    node = resolved(program, node)
     _, inner = reduction(program, node)
-    node = held(program, inner) if inner is not None else node
+    node = resolved(program, inner) if inner is not None else node
     return node if is_op(node, ast.Div) else None
 
 
@@ -157,7 +157,7 @@ def _focal_mean(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         name, inner = called(program, call)
         given = inner.operand if is_negative(inner) else None
-        made = held(program, given)
+        made = resolved(program, given)
         if name == "exp" and isinstance(made, ast.Call) and made in means:
             kind = argument(made, "reduction") or argument(means[made], "reduction")
             if kind is None or option(made, means[made], "reduction") == "mean":
@@ -170,7 +170,7 @@ def _focal_factor(program: Program, node: ast.expr) -> object:
     base, power = _power(program, node)
     if base is None or not words_of(power) & {"gamma", "focusing"} or complement(base) is not None:
         return False
-    value = held(program, base)
+    value = resolved(program, base)
     said = stem_of(base)
     likely = words(said) in ({"pt"}, {"p", "t"}, {"prob"}, {"probs"}, {"p"}) and complement(value) is None
     name, inner = called(program, value)
@@ -204,13 +204,13 @@ def _margin(program: Program, call: ast.Call) -> Iterator[Spot]:
         return
     given = [inner, *call.args] if name in {"max", "maximum"} else [inner]
     for one in given:
-        parts = list(_plain_terms(held(program, one)))
+        parts = list(_plain_terms(resolved(program, one)))
         near = [sign for sign, part in parts if _words_near(part) & _NEAR and not _words_near(part) & _FAR]
         far = [sign for sign, part in parts if _words_near(part) & _FAR and not _words_near(part) & _NEAR]
         gap = [sign for sign, part in parts if words_of(part) & {"margin", "alpha", "delta"}]
         if len(near) != 1 or len(far) != 1 or near[0] == far[0]:
             continue
-        alike = any(called(program, held(program, part))[0] == "cosine_similarity" for _, part in parts)
+        alike = any(called(program, resolved(program, part))[0] == "cosine_similarity" for _, part in parts)
         alike = alike or any(words_of(part) & _ALIKE for _, part in parts) or "imilarity" in text(one)
         if near[0] != (-1 if alike else 1) or (gap and gap[0] < 0):
             yield look_at(one, call, program.statement(call))
@@ -242,7 +242,7 @@ def _pairs(program: Program, node: ast.BinOp) -> object:
 
 def two_sides(program: Program, node: ast.BinOp) -> tuple[list[ast.expr], list[ast.expr]] | None:
     """Return the other factors of both terms of `y * a + (1 - y) * b`; None for other sums."""
-    sides = [unsigned_factors(held(program, one)) for one in (node.left, node.right)]
+    sides = [unsigned_factors(resolved(program, one)) for one in (node.left, node.right)]
     for at in (0, 1):
         for one in sides[at]:
             label = complement(one)
@@ -260,7 +260,7 @@ def _no_hinge(program: Program) -> Iterator[Spot]:
     """Find a square of `margin - distance` that nothing cuts at 0."""
     for node in program.nodes:
         base, _ = _power(program, node)
-        inner = held(program, base)
+        inner = resolved(program, base)
         if not is_op(inner, ast.Sub):
             continue
         if words_of(inner.left) & {"margin", "m"} and words_of(inner.right) & {"d", "dist", "distance", "distances"}:
@@ -275,7 +275,7 @@ def _no_hinge(program: Program) -> Iterator[Spot]:
 def _signed(program: Program, call: ast.Call) -> object:
     """Find a loss that is the mean of plain differences from the targets, or of neighbours."""
     kind, inner = reduction(program, call)
-    node = held(program, inner)
+    node = resolved(program, inner)
     if not kind or not is_op(node, ast.Sub):
         return False
     near = [side for side in (node.left, node.right) if isinstance(side, ast.Subscript)]
@@ -299,7 +299,7 @@ def _square_of_mean(program: Program, node: ast.expr) -> object:
     """Find `(a - y).mean() ** 2`: errors of both signs cancel before they are squared."""
     name, inner = called(program, node)
     kind, given = reduction(program, inner)
-    base = held(program, given)
+    base = resolved(program, given)
     if name not in {"pow", "square", "abs"} or not kind:
         return False
     sides = [base.left, base.right] if is_op(base, ast.Sub) else []
@@ -313,14 +313,14 @@ def _quantile(program: Program, call: ast.Call) -> object:
     sides = [inner, *call.args[-1:]] if inner is not None else []
     if name not in {"max", "min", "maximum", "minimum"} or len(sides) != 2:
         return False
-    lists = [unsigned_factors(held(program, one)) for one in sides]
+    lists = [unsigned_factors(resolved(program, one)) for one in sides]
     lowered = [any(is_op(part, ast.Sub) and number(part.right) == 1 for part in one) for one in lists]
     turned = [any(complement(part) is not None for part in one) for one in lists]
     if not any(words_of(part) & {"q", "tau", "quantile", "quantiles", "alpha"} for one in lists for part in one):
         return False
     if not any(lowered) and not any(turned):
         return False
-    error = held(program, next((part for part in lists[0] if not words_of(part) & {"q", "tau", "quantile"}), None))
+    error = resolved(program, next((part for part in lists[0] if not words_of(part) & {"q", "tau", "quantile"}), None))
     known = isinstance(error, ast.BinOp) or any(re.search(r"err|diff|resid|\be\b|\bu\b", stem_of(p)) for p in lists[0])
     backwards = isinstance(error, ast.BinOp) and is_target(program, error.right)
     if not known:
@@ -341,7 +341,7 @@ def _signed_huber(program: Program, call: ast.Call) -> object:
     if called(program, call)[0] != "where" or not call.args or not isinstance(call.args[0], ast.Compare):
         return False
     test = call.args[0]
-    error, bound = held(program, test.left), test.comparators[0]
+    error, bound = resolved(program, test.left), test.comparators[0]
     limited = words_of(bound) & {"delta", "beta", "threshold"} or number(bound) == 1
     signed = is_op(error, ast.Sub) and number(error.left) is None
     return limited and signed and about_loss(program, call) and spot(call, program.statement(test), text=shown(test))
@@ -354,7 +354,7 @@ def _root(program: Program, node: ast.expr) -> object:
     half = name == "pow" and isinstance(node, ast.BinOp) and number(node.right) == 0.5
     if name != "sqrt" and not half:
         return False
-    value = held(program, inner)
+    value = resolved(program, inner)
     means = {one.call for one in losses(program) if one.kind == "mse_loss"}
     inner_parts = list(reached(program, value))
     squares = any(part in means or called(program, part)[0] in {"pow", "square"} for part in inner_parts)
@@ -369,7 +369,7 @@ def _raw_log(program: Program, call: ast.Call) -> object:
     name, inner = called(program, call)
     if name not in {"log", "log1p", "sqrt", "log2", "log10", "rsqrt"} or inner is None:
         return False
-    value = held(program, inner)
+    value = resolved(program, inner)
     parts = [value.left, value.right] if is_op(value, ast.Add) else [value]
     found = [one for part in parts if part is not None and (one := end(program, part)) is not None]
     return any(one.op in {"linear", "conv", "tanh"} for one in found)
@@ -380,9 +380,9 @@ def _relative(program: Program, node: ast.BinOp) -> object:
     """Find a difference divided by the target without a bound from below."""
     if not is_target(program, node.right):
         return False
-    value = held(program, node.left)
+    value = resolved(program, node.left)
     _, inner = called(program, value)
-    value = held(program, inner) if inner is not None else value
+    value = resolved(program, inner) if inner is not None else value
     return is_op(value, ast.Sub) and about_loss(program, node)
 
 

@@ -25,7 +25,7 @@ def _scale(program: Program, call: ast.Call) -> object:
     given = argument(call, "scale", 1) if full.endswith((".Normal", ".Laplace", ".LogNormal")) else None
     if given is None:
         return False
-    held = program.value_of(given) if isinstance(given, ast.Name) else given
+    held = program.written(given)
     said = text(held)
     raw = held is not None and applied(program, held)[0] in MATRICES | {"relu", "tanh"}
     doubled = re.search(r"log_?var|log_?sigma2", said) and not re.search(r"0\.5|/ 2|sqrt", said)

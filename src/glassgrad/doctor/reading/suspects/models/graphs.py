@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import ident, is_op, names_in, within
-from glassgrad.doctor.reading.program import Function, Program, argument, constant
+from glassgrad.doctor.reading.program import Function, Program, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
 from glassgrad.doctor.reading.suspects.lookup import mentions_any, source, stem_of, text
+from glassgrad.doctor.reading.values import axis_of
 
 _ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
 _EDGES = re.compile(r"^(edges?|edge_?(index|list|idx))$")
@@ -127,7 +128,7 @@ def _joined_outside(program: Program) -> bool:
 def _over_edges(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `softmax(score, dim=0)` of scores of edges, in a program that adds up messages at the nodes."""
     given = program.operand(call)
-    along = argument(call, "dim", 1 if program.names.full(call.func) else 0)
+    along = axis_of(program, call)
     if program.called(call) != "softmax" or constant(along) != 0 or given is None or program.loops(call):
         return
     held = [one.node for one in flow(program).ends(given)]
@@ -153,7 +154,7 @@ def _returned(program: Program, call: ast.Call) -> object:
         return False
     ends = [one.id for given in call.args for one in within(given, ast.Name) if _is_end(one)]
     to = ends[0] if ends else ""
-    held = [program.value_of(one) if isinstance(one, ast.Name) else one for one in call.args]
+    held = [program.written(one) for one in call.args]
     parts = [one for value in held if value is not None for one in within(value, ast.Subscript)]
     return to and any(text(one.slice) == to for one in parts) and look_at(call, name=to)
 

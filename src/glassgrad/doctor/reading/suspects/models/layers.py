@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import Kind, callee_of, is_name, within
+from glassgrad.doctor.reading.nodes import Kind, callee_of, is_name, target_of, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, is_given
 from glassgrad.doctor.reading.values import layer, library_name, op, returns
 
@@ -78,7 +78,7 @@ def feeds_layer(program: Program, call: ast.expr) -> bool:
         return True
     if isinstance(outer, ast.Call) and call in outer.args and applied(program, outer)[0] in BENDS:
         return feeds_layer(program, outer)
-    target = outer.targets[0] if isinstance(outer, ast.Assign) else None
+    target = target_of(outer)
     function = program.function(call)
     if not isinstance(target, ast.Name) or function is None:
         return False

@@ -36,7 +36,7 @@ def _broadcasts(program: Program, node: ast.BinOp) -> object:
     """Find `x / x.sum(1)` and `x - x.mean(-1)`, whose two sides line up by their last axes."""
     left, right = text(node.left), node.right
     right = right.left if is_op(right, ast.Add) else right
-    held = program.value_of(right) if isinstance(right, ast.Name) else right
+    held = program.written(right)
     name, operand = applied(program, held) if held is not None else ("", None)
     along = axes(program, held) if isinstance(held, ast.Call) else None
     if name not in {"sum", "mean", "norm", "std", "var", "amax", "amin", "logsumexp"} or not along or 0 in along:
@@ -52,7 +52,7 @@ def _whole_batch(program: Program, owner: Class, forward: Function) -> Iterator[
     for node in within(forward, ast.BinOp):
         right = node.right if is_op(node, ast.Div) else None
         right = right.left if isinstance(right, ast.BinOp) else right
-        held = program.value_of(right) if isinstance(right, ast.Name) else right
+        held = program.written(right)
         name, operand = applied(program, held) if held is not None else ("", None)
         single = isinstance(held, ast.Call) and axes(program, held) == () and len(held.args) < 2
         same = operand is not None and text(operand) in text(node.left)

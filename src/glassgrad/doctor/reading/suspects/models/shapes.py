@@ -30,7 +30,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, layer, library_name, losses, op, returns
+from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, axis_of, layer, library_name, losses, op, returns
 
 _CUTS = named("relu relu6 leakyrelu gelu elu silu prelu")
 _SIGNED = re.compile(
@@ -392,8 +392,8 @@ def _over_new_axis(program: Program, call: ast.Call) -> object:
 
 def _new_axis(program: Program, node: ast.expr) -> float | None:
     """Return the axis that `x.unsqueeze(axis)` puts in, also under a name."""
-    value = program.value_of(node) if isinstance(node, ast.Name) else node
+    value = program.written(node)
     name, inner = op(program, value) if isinstance(value, ast.Call) else ("", None)
     if name != "unsqueeze" or not isinstance(value, ast.Call) or inner is None:
         return None
-    return number(argument(value, "dim", 1 if program.names.full(value.func) else 0))
+    return number(axis_of(program, value))

@@ -20,7 +20,7 @@ from glassgrad.doctor.reading.suspects.models.layers import (
     plain,
     rows,
 )
-from glassgrad.doctor.reading.values import layer, returns
+from glassgrad.doctor.reading.values import axis_of, layer, returns
 
 _GATE = re.compile(r"^(g|gate|gates|z|t|alpha|carry|transform|mix|update_gate|attn_gate|highway)\d?$")
 _DERIVATIVE = re.compile(r"^d?(?P<of>[a-z]+?)_?(d|_)(?P<by>[xyzt]{1,2})$")
@@ -125,7 +125,7 @@ def _mixture_axis(program: Program, owner: Class) -> Iterator[Spot]:
         name, operand = applied(program, node)
         said = text(operand)
         if name in {"softmax", "logsoftmax", "gumbelsoftmax"}:
-            along = argument(node, "dim", 1 if program.names.full(node.func) else 0)
+            along = axis_of(program, node)
             gate = re.search(r"gate|router|\bpi|mix|alpha|expert", said, re.IGNORECASE)
             if gate and (along is None or constant(along) in {0, 1, 2}):
                 yield look_at(node)
@@ -229,7 +229,7 @@ def _derives(program: Program, call: ast.Call) -> bool:
         return True
     function = program.functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
     given = [one.value for one in returns(program, function)] if function is not None else []
-    values = [program.value_of(one) if isinstance(one, ast.Name) else one for one in given]
+    values = [program.written(one) for one in given]
     parts = [one.value if isinstance(one, ast.Subscript) else one for one in values]
     if not bool(parts):
         return False
@@ -299,7 +299,7 @@ def _biases(program: Program, node: ast.BinOp) -> object:
 
 def _is_flat_sum(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is a sum along an axis that does not stay."""
-    held = program.value_of(node) if isinstance(node, ast.Name) else node
+    held = program.written(node)
     if is_op(held, ast.Add):
         return any(_is_flat_sum(program, one) for one in (held.left, held.right))
     if not isinstance(held, ast.Call) or applied(program, held)[0] != "sum":
@@ -309,7 +309,7 @@ def _is_flat_sum(program: Program, node: ast.expr) -> bool:
 
 def _bias(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the output of an embedding of one number, or a sum with one."""
-    held = program.value_of(node) if isinstance(node, ast.Name) else node
+    held = program.written(node)
     if is_op(held, ast.Add):
         return any(_bias(program, one) for one in (held.left, held.right))
     found = layer(program, held.func) if isinstance(held, ast.Call) else None

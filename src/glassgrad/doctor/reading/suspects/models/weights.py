@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import ident, is_name, is_op, method_of, names_in, object_of, within
+from glassgrad.doctor.reading.nodes import ident, is_name, is_op, method_of, names_in, object_of, target_of, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Class, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Node, Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
@@ -39,7 +39,7 @@ def _parameters(program: Program) -> Iterator[tuple[ast.Call, ast.expr, str, Cla
     for call in program.calls:
         if library_name(program, call) == "Parameter" and call.args:
             outer = program.parents.get(call)
-            target = outer.targets[0] if isinstance(outer, ast.Assign) else None
+            target = target_of(outer)
             yield call, call.args[0], target.attr if isinstance(target, ast.Attribute) else "", program.owner(call)
 
 
@@ -310,7 +310,7 @@ def _forgets(program: Program, _: Class, forward: Function) -> Iterator[Spot]:
         sets = {one.id for one in within(loop, ast.Name) if isinstance(one.ctx, ast.Store)}
         for node in loop.body:
             call = node.value if isinstance(node, ast.Assign) else None
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            target = target_of(node)
             runs = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names
             given = names_in(call) if call is not None else set()
             reads = sum(is_name(one, ident(target)) for one in ast.walk(loop))

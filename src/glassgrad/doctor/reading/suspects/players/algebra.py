@@ -6,7 +6,7 @@ import ast
 import re
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import factors_of, ident, is_negative, is_op
+from glassgrad.doctor.reading.nodes import both_ways, factors_of, ident, is_negative, is_op
 from glassgrad.doctor.reading.program import Program, number
 from glassgrad.doctor.reading.suspects.lookup import sides_of
 
@@ -20,7 +20,7 @@ _KEEPING = _REDUCING | named(
 )
 
 
-def bare(program: Program, node: ast.expr) -> ast.expr:
+def core(program: Program, node: ast.expr) -> ast.expr:
     """Return an expression without the casts, shapes, indices, means and signs around it."""
     while True:
         inner: ast.expr | None = None
@@ -39,7 +39,7 @@ def word(program: Program, node: ast.expr | None) -> str:
     """Return the name of a part of a formula: of a variable, an attribute, or the called function; empty for others."""
     if node is None:
         return ""
-    inner = bare(program, node)
+    inner = core(program, node)
     inner = inner.func if isinstance(inner, ast.Call) else inner
     return ident(inner)
 
@@ -49,7 +49,7 @@ def signed(program: Program, node: ast.expr, sign: int = 1) -> list[tuple[int, a
     if sides := sides_of(node):
         return [one for turn, side in sides for one in signed(program, side, sign * turn)]
     if is_op(node, ast.Mult):
-        for side, other in ((node.left, node.right), (node.right, node.left)):
+        for side, other in both_ways(node):
             value = number(side)
             if value is not None:
                 return signed(program, other, -sign if value < 0 else sign)
@@ -69,7 +69,7 @@ def sign_of(node: ast.expr) -> int:
     return -1 if len(negative) % 2 else 1
 
 
-def held(program: Program, node: ast.expr) -> ast.expr:
+def stands_for(program: Program, node: ast.expr) -> ast.expr:
     """Return the expression that a variable stands for; any other expression itself."""
     value = program.value_of(node)
     return node if value is None else value

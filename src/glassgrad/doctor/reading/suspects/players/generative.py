@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.program import Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import mentions_any, named_values, text, text_around, words_in
-from glassgrad.doctor.reading.suspects.players.algebra import bare, held, signed, word
+from glassgrad.doctor.reading.suspects.players.algebra import core, signed, stands_for, word
 from glassgrad.doctor.reading.values import end, losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
@@ -38,7 +38,7 @@ _NOISE = re.compile(r"^(eps|epsilon|noise|e|z|n)\w*$", re.IGNORECASE)
 def _judged(program: Program, node: ast.AST, depth: int = 1) -> Iterator[ast.Call]:
     """Yield the calls of a discriminator in an expression and in what its variables stand for."""
     for one in ast.walk(node):
-        inner = held(program, one) if isinstance(one, ast.Name) else one
+        inner = stands_for(program, one) if isinstance(one, ast.Name) else one
         if inner is not one and depth > 0:
             yield from _judged(program, inner, depth - 1)
         elif isinstance(one, ast.Call) and one.args and _JUDGE.search(program.called(one)):
@@ -61,14 +61,14 @@ def _cut(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterator[
         fakes = [one for one in cut if _FAKE.search(text(one)) or len(call.args) == 1 or _is_made(program, one)]
         if fakes:
             yield look_at(call)
-        for one in (held(program, given) for given in call.args if isinstance(given, ast.Name)):
+        for one in (stands_for(program, given) for given in call.args if isinstance(given, ast.Name)):
             if isinstance(one, ast.Call) and program.called(one) == "detach" and _is_made(program, one):
                 yield look_at(one, call)
 
 
 def _is_made(program: Program, node: ast.expr) -> bool:
     """Tell whether a value is the output of a generator, through a detachment."""
-    inner = held(program, bare(program, node))
+    inner = stands_for(program, core(program, node))
     return isinstance(inner, ast.Call) and _MAKER.search(program.called(inner)) is not None
 
 
@@ -84,7 +84,7 @@ def _uncut(program: Program) -> Iterator[Spot]:
             given = call.args[0]
             blocks = [one for one in program.outward(call) if isinstance(one, ast.With)]
             guarded = any("no_grad" in text(one.items[0]) for one in blocks)
-            made = held(program, given)
+            made = stands_for(program, given)
             cut = ".detach()" in text(given) + text(made) or ".data" in text(given)
             no_graph = isinstance(given, ast.Name) and "no_grad" in text_around(program, statement)
             mine = isinstance(made, ast.Call) and _MAKER.search(program.called(made))
@@ -112,7 +112,7 @@ def _labels(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterat
         if program.called(call) in program.functions or not _LABEL.fullmatch(word(program, call.args[1])):
             continue
         answer = text(call.args[0])
-        label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(held(program, call.args[1]))}")
+        label = re.sub(r"_like\([^)]*\)", "", f"{text(call.args[1])} {text(stands_for(program, call.args[1]))}")
         zero, one = re.search(r"zeros|fake|\b0\.?0?\b", label), re.search(r"ones|real|valid|true\b", label)
         if bool(zero) == bool(one) or not re.search(r"criterion|loss|bce|mse|adv", text(call.func), re.IGNORECASE):
             continue
@@ -138,8 +138,8 @@ def _critic(program: Program, name: str, value: ast.expr, _: ast.stmt) -> Iterat
             yield look_at(value)
     elif _MAKER_LOSS.search(name) and mentions_any(program, re.compile("critic|wass|wgan", re.IGNORECASE)):
         terms = signed(program, value)
-        scored = len(terms) == 1 and terms[0][0] > 0 and value is not bare(program, value)
-        part = held(program, bare(program, terms[0][1]))
+        scored = len(terms) == 1 and terms[0][0] > 0 and value is not core(program, value)
+        part = stands_for(program, core(program, terms[0][1]))
         raised = any(_JUDGE_LOSS.search(one) and _orientation(program, it) == 1 for one, it, _ in named_values(program))
         if scored and not raised and isinstance(part, ast.Call) and _JUDGE.search(program.called(part)):
             yield look_at(value)
@@ -160,7 +160,7 @@ def _score_falls(program: Program, value: ast.expr) -> bool:
 
 
 def _side(program: Program, node: ast.expr) -> str:
-    said = f"{text(node)} {text(held(program, bare(program, node)))}"
+    said = f"{text(node)} {text(stands_for(program, core(program, node)))}"
     fake, real = bool(_FAKE.search(said)), bool(re.search(r"real", said))
     return ("fake" if fake else "real") if fake != real and "penalty" not in said else ""
 
@@ -181,7 +181,7 @@ def _bounded_critic(program: Program, _: str, value: ast.expr, __: ast.stmt) -> 
         return
     scores: dict[int, ast.Call] = {}
     for sign, part in signed(program, value):
-        judged = held(program, bare(program, part))
+        judged = stands_for(program, core(program, part))
         if isinstance(judged, ast.Call) and _JUDGE.search(program.called(judged)) and judged.args:
             scores[sign] = judged
     if len(scores) == 2 and len({text(one.func) for one in scores.values()}) == 1 and "mean" in text(value):
@@ -199,7 +199,7 @@ def _penalty(program: Program) -> Iterator[Spot]:
         if program.called(call) != "norm" or given is None or "grad" not in word(program, given):
             continue
         inside = text_around(program, call)
-        source = text(held(program, given))
+        source = text(stands_for(program, given))
         place = 1 if given is not (call.args[0] if call.args else None) else 2
         alone = argument(call, "dim", place) is None and "clip" not in inside and "autograd.grad" in inside
         if alone and "penalty" in inside and ".grad" not in text(given) and "norm(" not in source:
@@ -278,12 +278,12 @@ def _code(program: Program, _: str, value: ast.expr, __: ast.stmt) -> Iterator[S
         if len(parts) != 2 or not _MEAN.search(word(program, mean)):
             continue
         plain = [one for one in parts if _LOGVAR.search(word(program, one)) and not isinstance(one, ast.Call)]
-        uniform = [one for one in parts if re.match(r"rand(_like)?$", program.called(held(program, one)))]
+        uniform = [one for one in parts if re.match(r"rand(_like)?$", program.called(stands_for(program, one)))]
         variance = [one for one in parts if re.search(r"^var(iance)?$", word(program, one))]
-        noisy = any(map(_NOISE.search, names)) or any("rand" in text(held(program, one)) for one in parts)
+        noisy = any(map(_NOISE.search, names)) or any("rand" in text(stands_for(program, one)) for one in parts)
         if noisy and (plain or uniform or variance):
             wrong = (plain or variance or uniform)[0]
-            at = held(program, wrong) if uniform and wrong is uniform[0] else value
+            at = stands_for(program, wrong) if uniform and wrong is uniform[0] else value
             what = "uniform noise has no negative numbers" if uniform else "the factor of the noise is a deviation"
             yield look_at(at, what=what)
 
@@ -344,7 +344,7 @@ def _is_rectified(program: Program, value: ast.expr) -> bool:
         inner = program.operand(value)
         if inner is None:
             return False
-        value = held(program, inner)
+        value = stands_for(program, inner)
     made = end(program, value)
     return made is not None and made.op in {"relu", "softplus"}
 

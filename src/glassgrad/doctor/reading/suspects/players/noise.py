@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.nodes import factors_of, is_negative, is_op, within
+from glassgrad.doctor.reading.nodes import both_ways, factors_of, is_negative, is_op, target_of, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import classes, mentions_any, named_values, text, text_around
-from glassgrad.doctor.reading.suspects.players.algebra import bare, held, signed, word
+from glassgrad.doctor.reading.suspects.players.algebra import core, signed, stands_for, word
 from glassgrad.doctor.reading.values import losses
 
 _MOST_LEFT = 0.4
@@ -46,7 +46,7 @@ _LEVEL = re.compile(r"1(\.0)? - |alpha|a_?bar|minus|next|prev|down", re.IGNORECA
 @suspects_each("predicted noise instead of new noise", operations(ast.Add))
 def _reused(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find `mean + sigma * predicted` where the mean has the predicted noise in it already."""
-    for mean, noised in ((node.left, node.right), (node.right, node.left)):
+    for mean, noised in both_ways(node):
         parts = factors_of(noised)
         noise = next((one for one in parts if isinstance(one, ast.Name) and _is_predicted(program, one)), None)
         scale = " ".join(text(one) for one in parts if one is not noise)
@@ -153,7 +153,7 @@ def _is_strided(program: Program, step: ast.expr) -> bool:
     for loop in program.loops(step):
         if not isinstance(loop, ast.For) or text(step) not in {one.id for one in within(loop.target, ast.Name)}:
             continue
-        for one in (loop.iter, *(held(program, one) for one in within(loop.iter, ast.Name))):
+        for one in (loop.iter, *(stands_for(program, one) for one in within(loop.iter, ast.Name))):
             said = re.sub(r"linspace\((0, )?([\w.]+) - 1, (0, )?\2\b", "", text(one))  # it visits each step
             if re.search(r"linspace\(|\[::-?(?!1\])[\w ]|ange\([^,]+, [^,]+, (?!-?1\b)", said):
                 return True
@@ -165,7 +165,7 @@ def _velocity(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find a flow along (1 - t) * a + t * b whose target is a - b."""
     ends: dict[bool, str] = {}
     for side in (node.left, node.right):
-        parts = [bare(program, one) for one in factors_of(side)]
+        parts = [core(program, one) for one in factors_of(side)]
         rest = [text(one) for one in parts if not isinstance(one, ast.BinOp) and not re.match(r"t\w*$|time", text(one))]
         if len(parts) == 2 and len(rest) == 1:
             ends[any(isinstance(one, ast.BinOp) and number(one.left) == 1 for one in parts)] = rest[0]
@@ -226,7 +226,7 @@ def _change_of_volume(program: Program, function: Function) -> tuple[int, int, s
     pair = results[0] if len(results) == 1 else None
     if not isinstance(pair, ast.Tuple) or len(pair.elts) != 2:
         return None
-    total = held(program, pair.elts[1])
+    total = stands_for(program, pair.elts[1])
     sign = -1 if is_negative(total) else 1
     total = total.operand if isinstance(total, ast.UnaryOp) else total
     logarithm = program.operand(total) if isinstance(total, ast.Call) and program.called(total) == "sum" else None
@@ -241,7 +241,7 @@ def _scaling(program: Program, node: ast.BinOp, logarithm: str) -> int:
     """Return 1 if an operation multiplies by exp(s), -1 if it divides by it, 0 for others."""
     sides = [node.right] if isinstance(node.op, ast.Div) else [node.left, node.right]
     for side in sides if isinstance(node.op, ast.Div | ast.Mult) else ():
-        factor = held(program, side)
+        factor = stands_for(program, side)
         power = program.operand(factor) if isinstance(factor, ast.Call) and program.called(factor) == "exp" else None
         negative = is_negative(power)
         inner = power.operand if isinstance(power, ast.UnaryOp) else power
@@ -258,7 +258,7 @@ def _is_subtracted(program: Program, node: ast.expr) -> bool:
         return True  # called by the name of an object: the sign that the caller gives it is not read
     for call in calls:
         statement = program.statement(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(statement)
         name = text(target.elts[1]) if isinstance(target, ast.Tuple) and len(target.elts) == 2 else ""
         if not name or re.search(rf"-=? {re.escape(name)}\b|-{re.escape(name)}\b", text_around(program, call)):
             return True

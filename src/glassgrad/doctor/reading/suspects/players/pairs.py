@@ -13,7 +13,7 @@ from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, 
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import mentions_any, named_values, source, text, text_around, words_in
-from glassgrad.doctor.reading.suspects.players.algebra import bare, held, signed, word
+from glassgrad.doctor.reading.suspects.players.algebra import core, signed, stands_for, word
 from glassgrad.doctor.reading.values import Loss, layer, losses, returns
 
 _POSITIVE = re.compile(r"(^|_)(pos|positives?|ap|p)(_|$)|^pos|^d_?ap$|^dp$", re.IGNORECASE)
@@ -58,7 +58,7 @@ def _lengths(program: Program) -> Iterator[Spot]:
         return
     for node in program.every(ast.BinOp):
         if is_op(node, ast.Div) and _TEMPERATURE.search(word(program, node.right)):
-            product = held(program, node.left)
+            product = stands_for(program, node.left)
             crossed = (is_op(product, ast.MatMult)) or program.called(product) in {"matmul", "mm"}
             if not crossed or not re.search(r"\.T\b|\.t\(\)|transpose|\.mT", text(product)):
                 continue
@@ -104,10 +104,10 @@ def _layout(program: Program) -> Iterator[Spot]:
     wrong, told = (_IN_PAIRS, "by turns") if kinds == {"halves"} else (_IN_HALVES, "one half behind the other")
     for name, value, statement in named_values(program):
         about = re.search(r"label|target|pos|partner|pair|match|ids|idx|^y$|index|^cols?$|mate", name, re.IGNORECASE)
-        rows = [one for one in within(value, ast.Name) if program.called(held(program, one)) == "arange"]
+        rows = [one for one in within(value, ast.Name) if program.called(stands_for(program, one)) == "arange"]
         said = text(value)
         for one in rows:
-            said = said.replace(one.id, text(held(program, one)))
+            said = said.replace(one.id, text(stands_for(program, one)))
         if about and "arange" in said and wrong.search(said):
             yield look_at(statement, joined[0], layout=told, views=shown(joined[0]))
 
@@ -196,7 +196,7 @@ def _likely(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `logsigmoid(neg_score)`: negative sampling needs logsigmoid(-neg_score)."""
     given = program.operand(call)
     if program.called(call) == "logsigmoid" and given is not None and not isinstance(given, ast.BinOp):
-        origin = text(held(program, bare(program, given)))
+        origin = text(stands_for(program, core(program, given)))
         minus = re.search(r"neg\(\)|^-|\(-|1 - ", text(given) + origin)
         if re.search(r"(^|_)neg", word(program, given)) and not minus:
             yield look_at(call)
@@ -210,7 +210,7 @@ def _teacher(program: Program, one: Loss) -> Iterator[Spot]:
     """Find a divergence whose first argument is the teacher's, or with a temperature for one of the two."""
     if one.kind != "kl_div" or one.target is None:
         return
-    sides = [f"{text(side)} {text(held(program, bare(program, side)))}" for side in (one.input, one.target)]
+    sides = [f"{text(side)} {text(stands_for(program, core(program, side)))}" for side in (one.input, one.target)]
     teaches = [bool(re.search(r"teacher|(^|\W)t_(out|logits)|soft_target|old_", side)) for side in sides]
     learns = [bool(re.search(r"student|(^|\W)s_(out|logits)", side)) for side in sides]
     cooled = [bool(re.search(r"/ *(self\.)?\w*(temp|T\b|tau)", side)) for side in sides]
@@ -249,7 +249,7 @@ def _some(program: Program, call: ast.Call) -> object:
     parts = elements(given)
     if len(parts) != 2:
         return False
-    said = [f"{text(one)} {text(held(program, one))}" for one in parts]
+    said = [f"{text(one)} {text(stands_for(program, one))}" for one in parts]
     cooled = [bool(re.search(r"/ *(self\.)?\w*(temp|tau|T\b)", one)) for one in said]
     return cooled[0] != cooled[1] and _POSITIVE.search(word(program, parts[0]))
 

@@ -23,7 +23,7 @@ from glassgrad.doctor.reading.suspects.lookup import (
     text_around,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, held, signed, word
+from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, core, signed, stands_for, word
 from glassgrad.doctor.reading.values import end, losses
 
 _OLD = re.compile(r"(^|_)(old|prev|behaviou?r|mu)(_|$)|^old", re.IGNORECASE)
@@ -54,7 +54,7 @@ def _distribution(program: Program, call: ast.Call) -> Iterator[Spot]:
                 yield look_at(call)
     elif name == "Normal":
         scale = argument(call, "scale", 1)
-        raw = scale is not None and not isinstance(held(program, scale), ast.Call)
+        raw = scale is not None and not isinstance(stands_for(program, scale), ast.Call)
         if raw and re.search(r"log|(^|_)var(iance)?(_|$)|sigma2", word(program, scale)):
             yield look_at(call)
 
@@ -63,7 +63,7 @@ def _distribution(program: Program, call: ast.Call) -> Iterator[Spot]:
 def _fresh(program: Program, call: ast.Call) -> object:
     """Find `dist.log_prob(dist.sample())` where the ratio to the old policy is computed."""
     given = call.args[0] if call.args else None
-    value = held(program, given) if given is not None else None
+    value = stands_for(program, given) if given is not None else None
     loops = program.loops(call)
     place = text(loops[0]) if loops else text_around(program, call)
     updates = re.search(r"ratio|surr|old_", place) and "backward" in place and ".step(" in place
@@ -76,8 +76,8 @@ def _ratio(program: Program, name: str, value: ast.expr, _: ast.stmt) -> object:
     if not _RATIO.search(name) or re.search(r"log|clip|loss", name):
         return False
     inner = program.operand(value) if isinstance(value, ast.Call) and program.called(value) == "exp" else None
-    difference = bare(program, inner) if inner is not None else value
-    difference = held(program, difference)
+    difference = core(program, inner) if inner is not None else value
+    difference = stands_for(program, difference)
     if not is_op(difference, ast.Sub | ast.Div):
         return False
     left, right = word(program, difference.left), word(program, difference.right)
@@ -97,7 +97,7 @@ def _clipped(program: Program, call: ast.Call) -> Iterator[Spot]:
         if low is not None and re.match(r"-|0(\.0)?$", text(low)):
             yield look_at(call, what="the ratio is about 1, and these bounds are about 0")
     elif name in {"min", "max", "minimum", "maximum"} and len(call.args) == 2:
-        values = [held(program, one) for one in call.args]
+        values = [stands_for(program, one) for one in call.args]
         said = [f"{text(one)} {text(side)}" for one, side in zip(values, call.args, strict=True)]
         if all(re.search(r"surr|(\b|_)ratio|pg_?loss|policy_loss", one) for one in said):
             signs = {one for value in values for one, _ in signed(program, value)[:1]}
@@ -110,7 +110,7 @@ def _old(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> o
     """Find old log-probabilities computed in the innermost loop with the backward pass: the ratio is always 1."""
     loops = program.loops(statement)
     old = _OLD.search(name) and _LIKELY.search(name)
-    if not loops or not old or isinstance(bare(program, value), ast.Subscript):
+    if not loops or not old or isinstance(core(program, value), ast.Subscript):
         return False
     names = [program.called(one) for one in within(value, ast.Call)]
     computed = any(re.search(r"log_prob|evaluate|get_action|get_log|^detach$|clone", one) for one in names)
@@ -193,7 +193,7 @@ def _squashed(program: Program) -> Iterator[Spot]:
         given = program.operand(call)
         if program.called(call) != "tanh" or given is None:
             continue
-        drawn = program.called(held(program, bare(program, given))) in {"rsample", "sample"}
+        drawn = program.called(stands_for(program, core(program, given))) in {"rsample", "sample"}
         inside = text_around(program, call)
         corrected = re.search(r"1(\.0*)? -|softplus|TanhTransform|log\(2|log1p|jacob|correct|squash", inside)
         if drawn and ".log_prob(" in inside and not corrected:
@@ -247,7 +247,7 @@ def _rewarded(program: Program) -> Iterator[Spot]:
 def _replaced(program: Program, node: ast.BinOp) -> bool:
     """Tell whether the rewards are sums already, by what is assigned to them or looped over."""
     for one in factors_of(node):
-        inner = bare(program, one)
+        inner = core(program, one)
         for bound in program.bindings(program.scope(inner), inner.id) if isinstance(inner, ast.Name) else ():
             if re.search(r"return|discount|gamma|cum|\bR\b|zip", text(bound.statement)):
                 return True

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
-from glassgrad.doctor.reading.nodes import callee_of, factors_of, is_op, object_of, within
+from glassgrad.doctor.reading.nodes import callee_of, factors_of, is_op, object_of, target_of, within
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
@@ -20,7 +20,7 @@ from glassgrad.doctor.reading.suspects.lookup import (
     text_around,
     words_in,
 )
-from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, bare, held, word
+from glassgrad.doctor.reading.suspects.players.algebra import GAMMA, REWARD, core, stands_for, word
 from glassgrad.doctor.reading.values import layer
 
 _ENDS = re.compile(
@@ -104,7 +104,7 @@ def _inverted(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iter
         turned = is_op(one, ast.Sub) and number(one.left) == 1
         name = word(program, one.right if turned and isinstance(one, ast.BinOp) else one)
         is_not = isinstance(one, ast.UnaryOp)
-        origin = text(held(program, bare(program, one)))
+        origin = text(stands_for(program, core(program, one)))
         if is_not or re.search(r"1(\.0*)? -|~|not |logical_not", origin.replace(text(one), "")):
             continue
         turned_before = r"0(\.0)? if \w*(done|term)\w* else 1|1(\.0)? - (int|float)?\(?\w*(done|term)"
@@ -117,9 +117,9 @@ def _inverted(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iter
 @suspects_rows("index in place of the best value", _discounted)
 def _index(program: Program, node: ast.BinOp, others: list[ast.expr]) -> Iterator[Spot]:
     for one in others:
-        inner = held(program, one)
+        inner = stands_for(program, one)
         while isinstance(inner, ast.Call) and program.called(inner) in {"detach", "float", "unsqueeze", "view"}:
-            inner = held(program, program.operand(inner) or inner.func)
+            inner = stands_for(program, program.operand(inner) or inner.func)
         best = isinstance(inner, ast.Subscript) and program.called(inner.value) == "max"
         best = best and isinstance(inner, ast.Subscript) and constant(inner.slice) == 1
         if best or program.called(inner) == "argmax" or text(inner).endswith(".indices"):
@@ -167,7 +167,7 @@ def _by_learner(program: Program) -> Iterator[Spot]:
         return
     for node, others in _targets(program):
         for one in others:
-            value = held(program, one)
+            value = stands_for(program, one)
             best = any(program.called(part) in {"max", "amax"} for part in ast.walk(value))
             said = [*words_in(value), *_sources(program, value)]
             known = "argmax" not in said and "gather" not in said and not any(map(_TARGET.search, said))
@@ -175,7 +175,7 @@ def _by_learner(program: Program) -> Iterator[Spot]:
                 yield spot(value if value is not one else node, text=shown(value))
     for call in targets:
         for given in call.args[1:]:
-            action = held(program, given)
+            action = stands_for(program, given)
             name = callee_of(action)
             root = re.sub(r"_?(net|network|model|local)$", "", name)
             twin = any(one != name and root in one for one in nets)
@@ -186,8 +186,8 @@ def _by_learner(program: Program) -> Iterator[Spot]:
 def _asks_net(program: Program, value: ast.expr) -> bool:
     """Tell whether a value is computed by a network that the function does not get as a parameter."""
     for one in ast.walk(value):
-        inner = held(program, one) if isinstance(one, ast.Name) else one
-        call = bare(program, inner) if isinstance(inner, ast.expr) else inner
+        inner = stands_for(program, one) if isinstance(one, ast.Name) else one
+        call = core(program, inner) if isinstance(inner, ast.expr) else inner
         named = word(program, call) if isinstance(call, ast.Call) else ""
         if re.search(r"net|model|policy|agent|dqn|online|local|^q", named, re.IGNORECASE):
             return not program.is_parameter(program.scope(value), named)
@@ -290,7 +290,7 @@ def _steps_of(program: Program) -> Iterator[tuple[ast.Assign, list[ast.expr]]]:
     """Yield `next, reward, done, info = env.step(action)` in loops, with the names on its left."""
     for call in program.calls_of(".step"):
         statement = program.statement(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(statement)
         if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Tuple) or len(target.elts) < 3:
             continue
         if statement.value is call and program.loops(call):
@@ -354,7 +354,7 @@ def _alias(program: Program, name: str, value: ast.expr, statement: ast.stmt) ->
         r"^(target|tgt|teacher|ema|shadow|frozen|ref|old|prev|global|best)_?(net|model|policy|q|actor|critic|\w*net)\w*$|_target$",
         name,
     ):
-        made = held(program, value)
+        made = stands_for(program, value)
         attributes = program.attribute(program.owner(value), value.attr) if isinstance(value, ast.Attribute) else []
         makers = [made, *(one.value for one in attributes if one.value is not None)]
         if any(layer(program, one) is not None for one in makers if isinstance(one, ast.Call)):

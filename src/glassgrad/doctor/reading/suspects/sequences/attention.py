@@ -14,7 +14,7 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import calls_of, receiver, text
 from glassgrad.doctor.reading.suspects.sequences.parts import TRANSFORMERS, extra, flag, inside, picks_of, says, turns
-from glassgrad.doctor.reading.values import layer, library_name, op
+from glassgrad.doctor.reading.values import axis_of, layer, library_name, op
 
 _PRODUCT = re.compile(r" @ |matmul\(|bmm\(|einsum\(")
 _SCORES = re.compile(r"scor|attn|atten|energ|logit|weight|sim|align|alpha|dots?$|qk|wei$")
@@ -107,7 +107,7 @@ def _whole_width(program: Program, call: ast.Call, operand: ast.expr) -> object:
 def _axis(program: Program, call: ast.Call, operand: ast.expr) -> object:
     """Find a softmax of attention scores along axis 0, 1 or -2."""
     held = layer(program, call.func) if not op(program, call)[0] else None
-    along = number(argument(held.call, "dim", 0) if held is not None else extra(program, call, "dim", 0))
+    along = number(argument(held.call, "dim", 0) if held is not None else axis_of(program, call))
     said = _scores(program, operand)
     name = program.function(call)
     single = said is None and _of_one_output(program, operand)
@@ -137,7 +137,7 @@ def _single(program: Program, call: ast.Call, operand: ast.expr) -> object:
     if held is None or held.name != "Linear" or number(argument(held.call, "out_features", 1)) != 1:
         return False
     said = " ".join(text(one) for one in history(program, operand))
-    if number(extra(program, call, "dim", 0)) not in {-1, 2}:
+    if number(axis_of(program, call)) not in {-1, 2}:
         return False
     return not re.search(r"squeeze|view|reshape|\.T|transpose|\[", said) and look_at(call, held.call)
 
@@ -237,7 +237,7 @@ def _triangle(program: Program, call: ast.Call) -> object:
     name = program.called(call).rstrip("_")
     if name not in {"triu", "tril"} or not re.search(r"ones|full\(", text(call)):
         return False
-    given = extra(program, call, "diagonal", 0) or argument(call, "k", 1)
+    given = extra(program, call, "diagonal") or argument(call, "k", 1)
     diagonal = 0.0 if given is None else number(given)
     outer = [text(one) for one in program.outward(call) if isinstance(one, ast.expr)]
     turned = any(re.search(r"== 1|\)\.transpose|\)\.T\b|\.t\(\)", one) for one in outer)
@@ -254,7 +254,7 @@ def _attended(program: Program) -> Iterator[Spot]:
     if not says(program, r"pad_sequence|padding_idx|<pad>|\bPAD\b|\bpad_idx\b|\bPAD_IDX\b"):
         return
     for call in program.calls:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        held = layer(program, call.func)
         if held is None or held.owner is not None or held.name not in TRANSFORMERS | {"MultiheadAttention"}:
             continue
         masked = any(one.arg is None or "padding_mask" in one.arg for one in call.keywords)
@@ -336,7 +336,7 @@ def _cross(program: Program, call: ast.Call) -> object:
 @suspects_each("attention weights taken as its output", ast.Call)
 def _weights(program: Program, call: ast.Call) -> object:
     """Find `_, x = self.attention(x, x, x)` or `self.attention(x, x, x)[1]` of nn.MultiheadAttention."""
-    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    held = layer(program, call.func)
     if held is None or held.name != "MultiheadAttention" or held.owner is not None:
         return False
     outer, statement = program.parents.get(call), program.statement(call)
@@ -374,7 +374,7 @@ def _along(program: Program, call: ast.Call) -> Iterator[Spot]:
 @suspects_each("batch-first outputs pooled over the batch", ast.Call)
 def _pooled(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `encoder(x)[0]`, `[-1]` or `.mean(0)` of a transformer with the batch first."""
-    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    held = layer(program, call.func)
     known = held is not None and held.owner is None and held.name in TRANSFORMERS
     statement, around = program.statement(call), program.function(call)
     if held is None or not known or _first(program, held.call) is not True or around is None:
@@ -388,7 +388,7 @@ def _pooled(program: Program, call: ast.Call) -> Iterator[Spot]:
     for pooled in inside(program, around, ast.Call):
         if program.called(pooled) in {"mean", "sum", "amax"} and pooled.lineno > call.lineno:
             operand = op(program, pooled)[1]
-            if operand is not None and text(operand) in names and number(extra(program, pooled, "dim", 0)) == 0:
+            if operand is not None and text(operand) in names and number(axis_of(program, pooled)) == 0:
                 yield look_at(pooled, held.call)
 
 

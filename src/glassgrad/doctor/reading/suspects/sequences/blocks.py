@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.nodes import is_op, within
+from glassgrad.doctor.reading.nodes import both_ways, is_op, within
 from glassgrad.doctor.reading.program import Class, Program, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import text
 from glassgrad.doctor.reading.suspects.sequences.attention import history, softmaxes
-from glassgrad.doctor.reading.suspects.sequences.parts import dotted_in, extra, inside
-from glassgrad.doctor.reading.values import layer, library_name
+from glassgrad.doctor.reading.suspects.sequences.parts import dotted_in, inside
+from glassgrad.doctor.reading.values import axis_of, layer, library_name
 
 _ATTENDS = re.compile(r"self\.(?!\w*(norm|score|weight|mask|drop|pool))\w*(att|mha)\w*\(")
 _PLACES = re.compile(r"pos|wpe|place")
@@ -43,7 +43,7 @@ def _wants(program: Program, call: ast.Call) -> bool:
     """Tell whether a called function of the script has its parameters in the usual order, or is of the library."""
     callee = flow(program).callee(call)
     if callee is None:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        held = layer(program, call.func)
         return library_name(program, call) != "" or (held is not None and held.name == "MultiheadAttention")
     given = [one.arg for one in callee.function.args.args if one.arg != "self"][:3]
     return [_role(ast.Name(one)) for one in given] == ["q", "k", "v"]
@@ -58,7 +58,7 @@ def _turned(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spo
         pairs += [(one.args[0], one.args[1]) for one in calls if len(one.args) == 2]
         for left, right in pairs:
             base = right.func.value if isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute) else right
-            along = number(extra(program, call, "dim", 0))
+            along = number(axis_of(program, call))
             if (_role(left), _role(base)) == ("k", "q") and along in {-1, 2, 3}:
                 yield spot(program.statement(node), call, text=shown(node))
 
@@ -69,7 +69,7 @@ def _einsum(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spo
     for node in history(program, operand):
         for one in within(node, ast.Call):
             if program.called(one) == "einsum" and len(one.args) >= 3:
-                along = number(extra(program, call, "dim", 0))
+                along = number(axis_of(program, call))
                 if along is not None and _over_queries(str(constant(one.args[0])), one, int(along)):
                     yield look_at(call, one)
 
@@ -93,7 +93,7 @@ def _added(program: Program, call: ast.Call, operand: ast.expr) -> Iterator[Spot
         for one in within(node, ast.BinOp):
             if not is_op(one, ast.Mult):
                 continue
-            for mask, factor in ((one.left, one.right), (one.right, one.left)):
+            for mask, factor in both_ways(one):
                 value, name = number(factor), text(mask)
                 if value is None or not re.search(r"mask|pad|valid|tril|triu|causal|future", name):
                     continue

@@ -102,7 +102,7 @@ def _same_input(program: Program) -> Iterator[Spot]:
     yield from _same_window(program)
     for call in program.calls:
         loops = program.loops(call)
-        held = layer(program, call.func) if loops and isinstance(call.func, ast.Name | ast.Attribute) else None
+        held = layer(program, call.func) if loops else None
         if held is None or len(call.args) < 2 or "backward(" in text(loops[0]):
             continue
         first = dotted_in(call.args[0])
@@ -173,7 +173,7 @@ def _cell_read(program: Program, one: Run) -> object:
 @suspects_each("one state for both of an LSTM", ast.Call)
 def _twice(program: Program, call: ast.Call) -> object:
     """Find `lstm(x, (h, h))` where h is the state of the step before."""
-    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    held = layer(program, call.func)
     state = argument(call, "hx", 1) if held is not None and held.name in {"LSTM", "LSTMCell"} else None
     if not isinstance(state, ast.Tuple) or not len({text(one) for one in state.elts}) == 1 == len(state.elts) - 1:
         return False

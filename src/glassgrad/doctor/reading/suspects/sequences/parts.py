@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import Kind, indices
+from glassgrad.doctor.reading.nodes import Kind, indices, target_of
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given
 from glassgrad.doctor.reading.suspects.lookup import source, text
 from glassgrad.doctor.reading.values import RECURRENT, layer, op
@@ -74,7 +74,7 @@ def firsts(program: Program) -> set[bool | None]:
 
 
 def _run(program: Program, call: ast.Call) -> Run | None:
-    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute | ast.Subscript) else None
+    held = layer(program, call.func)
     if held is None or held.owner is not None or held.name not in RECURRENT or not call.args:
         return None
     around = program.around(call)
@@ -86,7 +86,7 @@ def _run(program: Program, call: ast.Call) -> Run | None:
 
 def _results(program: Program, call: ast.Call, name: str) -> tuple[set[str], frozenset[str]]:
     statement, outer = program.statement(call), program.parents.get(call)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    target = target_of(statement)
     if target is None or not isinstance(statement, ast.Assign):
         return set(), frozenset()
     if isinstance(outer, ast.Subscript) and outer is statement.value and constant(outer.slice) == 0:
@@ -134,7 +134,7 @@ def stems_from(program: Program, node: ast.expr, names: set[str] | frozenset[str
 
 def kept(program: Program, call: ast.Call) -> ast.expr | None:
     """Return the operand of a call that keeps the axes of it; None for other calls."""
-    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    held = layer(program, call.func)
     if held is not None:
         return call.args[0] if held.name in _KEEPING and call.args else None
     name, operand = op(program, call)
@@ -191,9 +191,9 @@ def says(program: Program, pattern: str) -> bool:
     return bool(re.search(pattern, source(program)))
 
 
-def extra(program: Program, call: ast.Call, name: str, place: int) -> ast.expr | None:
-    """Return an argument behind the operand, by its name or its place in the method."""
-    return argument(call, name, place + (1 if program.names.full(call.func) else 0))
+def extra(program: Program, call: ast.Call, name: str) -> ast.expr | None:
+    """Return the argument behind the operand, by its name or its place."""
+    return argument(call, name, 1 if program.names.full(call.func) else 0)
 
 
 def dotted_in(*nodes: ast.AST) -> frozenset[str]:

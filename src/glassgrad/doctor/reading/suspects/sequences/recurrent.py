@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import within
+from glassgrad.doctor.reading.nodes import target_of, within
 from glassgrad.doctor.reading.program import (
     FUNCTIONS,
     LOOPS,
@@ -26,7 +26,6 @@ from glassgrad.doctor.reading.suspects.sequences.parts import (
     CELLS,
     Run,
     dotted_in,
-    extra,
     firsts,
     flag,
     inside,
@@ -37,7 +36,7 @@ from glassgrad.doctor.reading.suspects.sequences.parts import (
     stored_in,
     turns,
 )
-from glassgrad.doctor.reading.values import layer, op
+from glassgrad.doctor.reading.values import axis_of, layer, op
 
 _PADS = r"pad_sequence|padding_idx|pad_idx|\bPAD\b|<pad>|PAD_IDX|pad_token"
 
@@ -113,7 +112,7 @@ def _by_example(program: Program, one: Run) -> Iterator[Spot]:
         name, operand = op(program, pooled)
         if name not in {"mean", "sum", "amax", "max"} or operand is None:
             continue
-        if text(operand) in one.outputs and number(extra(program, pooled, "dim", 0)) == 0:
+        if text(operand) in one.outputs and number(axis_of(program, pooled)) == 0:
             yield look_at(pooled, one.made)
 
 
@@ -196,7 +195,7 @@ def _sorted(program: Program, call: ast.Call) -> Iterator[Spot]:
     if function is None or not sorts or "descending=True" not in text(call):
         return
     statement = program.statement(call)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    target = target_of(statement)
     order = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
     if not isinstance(order, ast.Name):
         return
@@ -244,7 +243,7 @@ def _steps(program: Program) -> Iterator[tuple[ast.Call, Loop, list[ast.expr]]]:
     """Yield the calls of recurrent layers and cells in a loop, with the loop and the expressions of the first state."""
     for call in program.calls:
         loops = program.loops(call)
-        held = layer(program, call.func) if loops and isinstance(call.func, ast.Name | ast.Attribute) else None
+        held = layer(program, call.func) if loops else None
         known = held is not None and held.owner is None and held.name in CELLS | {"RNN", "LSTM", "GRU"}
         if not known or not call.args:
             continue
@@ -326,7 +325,7 @@ def _of_another(program: Program) -> Iterator[Spot]:
     """Find a model or layer that begins with the final state of the batch before."""
     for call in program.calls:
         statement = program.statement(call)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        target = target_of(statement)
         if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(statement, ast.Assign):
             continue
         if statement.value is not call or len(call.args) < 2:
@@ -377,7 +376,7 @@ def _carried(program: Program, call: ast.Call, statement: ast.stmt, kept: set[st
 @suspects_each("h and c exchanged", ast.Call)
 def _exchanged(program: Program, call: ast.Call) -> Iterator[Spot]:
     """Find `c, h = cell(...)`, `out, (c, h) = lstm(x)` or an argument `(c, h)`."""
-    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    held = layer(program, call.func)
     if held is None or held.name not in {"LSTM", "LSTMCell"}:
         return
     statement = program.statement(call)

@@ -114,7 +114,7 @@ def _own_targets(program: Program, one: Loss) -> Iterator[Spot]:
 @suspects_each("no target mask", ast.Call)
 def _no_target_mask(program: Program, call: ast.Call) -> object:
     """Find a decoder of the library without a mask of the future."""
-    held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+    held = layer(program, call.func)
     if held is None or held.owner is not None:
         return False
     decodes = held.name in {"Transformer", "TransformerDecoder", "TransformerDecoderLayer"}
@@ -153,7 +153,7 @@ def _hidden(program: Program) -> Iterator[Spot]:
     for call in program.calls:
         causal = any(one.arg == "is_causal" and constant(one.value) is True for one in call.keywords)
         name = program.called(call).rstrip("_")
-        given = extra(program, call, "diagonal", 0)
+        given = extra(program, call, "diagonal")
         strict = name == "triu" and number(given) == 1 and re.search(r"ones|inf", text(call))
         triangle = strict or (name == "tril" and given is None and "ones" in text(call))
         owner = program.owner(call)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.nodes import indices, is_op, within
+from glassgrad.doctor.reading.nodes import both_ways, indices, is_op, within
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, is_given, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
@@ -85,7 +85,7 @@ def _no_positions(program: Program) -> Iterator[Spot]:
     ):
         return
     for call in program.calls:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        held = layer(program, call.func)
         known = held is not None and held.owner is None and held.name in {"TransformerEncoder", "Transformer"}
         if known and says(program, r"Embedding\(") and program.owner(call) is not None:
             yield look_at(call)
@@ -119,7 +119,7 @@ def _sinusoids(program: Program) -> Iterator[Spot]:
 @suspects_each("positions not added", operations(ast.Mult | ast.Add))
 def _not_added(program: Program, node: ast.BinOp) -> Iterator[Spot]:
     """Find positions multiplied into the embeddings, or added twice: by the module and by its caller."""
-    for side, other in ((node.left, node.right), (node.right, node.left)):
+    for side, other in both_ways(node):
         table = isinstance(side, ast.Subscript | ast.Call) and text(side).startswith("self.")
         if not table or not _TABLE.search(
             text(side.func if isinstance(side, ast.Call) else getattr(side, "value", side))
@@ -204,7 +204,7 @@ def _forced(program: Program, owner: Class) -> Iterator[Spot]:
         return
     place = names.index(ratio) - 1
     for call in program.calls:
-        held = layer(program, call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        held = layer(program, call.func)
         if held is None or held.owner is not owner or is_given(call, ratio, place) or len(call.args) < 2:
             continue
         around = [text(one.items[0]) for one in program.outward(call) if isinstance(one, ast.With)]

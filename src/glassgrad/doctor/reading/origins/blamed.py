@@ -31,7 +31,7 @@ ROLES: dict[str, Role] = {
     "target among the inputs": data.both,
     "held-out inputs of another scale": data.apart,
     "validated on training data": data.apart,
-    "targets shifted twice": data.shifts,
+    "targets shifted twice": data.shifted,
     "labels do not belong to the inputs": data.reordered,
     "inputs change from epoch to epoch": data.changed,
     "data not shuffled": data.loaders,

@@ -90,13 +90,17 @@ def _functions(program: Program, way: Chain) -> dict[ast.expr, ast.expr]:
     return found
 
 
-def shifts(asked: Asked) -> Iterator[Origin]:
+def shifted(asked: Asked) -> Iterator[Origin]:
     """Yield the lines that cut a stretch of the targets off which begins later."""
-    way = asked.targets()
+    yield from shifts(asked, asked.targets(), "the targets are shifted")
+
+
+def shifts(asked: Asked, way: Chain, what: str) -> Iterator[Origin]:
+    """Yield the lines that cut a stretch of a value off which begins later."""
     before = [Value(one.node.value, one.frame, one.path) for one in way.ends if isinstance(one.node, ast.Subscript)]
     for one in (*way.ends, *asked.from_(*before).ends):
         if _is_shift(one.node):
-            yield Origin("the targets are shifted", one.node.lineno)
+            yield Origin(what, one.node.lineno)
 
 
 def _is_shift(node: ast.expr) -> bool:

@@ -95,7 +95,8 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
         layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
         layer = layer or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
-    makes = (callee_of(value) == "append" and len(value.args) == 1 and _is_layer(program, value.args[0])) or callee_of(value) in {"add_module", "setattr"} or _CHANGES.search(callee_of(value))
+    layer = callee_of(value) == "append" and len(value.args) == 1 and _is_layer(program, value.args[0])
+    makes = layer or callee_of(value) in {"add_module", "setattr"} or _CHANGES.search(callee_of(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
 
 

@@ -11,7 +11,7 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import is_optimizer
 from glassgrad.doctor.reading.nodes import factors_of, ident, is_op, object_of, reads_in, within
 from glassgrad.doctor.reading.program import Program, argument
-from glassgrad.doctor.reading.rule import Spot
+from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import (
     assigned,

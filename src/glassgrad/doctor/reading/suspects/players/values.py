@@ -100,7 +100,8 @@ def _unread_end(program: Program, node: ast.expr) -> bool:
     """
     around = program.around(node)
     reads = [one for one in within(around, ast.Name) if isinstance(one.ctx, ast.Load)]
-    casts = {part for target, value, _ in assigned(around) for part in within(value, ast.Name) if text(target) == part.id}
+    kept = [(text(target), part) for target, value, _ in assigned(around) for part in within(value, ast.Name)]
+    casts = {part for target, part in kept if target == part.id}
     read = {one.id for one in reads if one not in casts}
     given = [one.arg for one in within(around.args, ast.arg)] if not isinstance(around, ast.Module) else []
     if any(_ENDED.search(one) and one not in read for one in given):

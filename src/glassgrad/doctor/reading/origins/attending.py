@@ -73,6 +73,17 @@ def batch_first(asked: Asked) -> Iterator[Origin]:
             yield Origin(f"{held.name} takes the first axis for the examples and is made", held.call.lineno)
 
 
+def cut_anew(asked: Asked) -> Iterator[Origin]:
+    """Yield the reshapes of the inputs in the models of the script."""
+    program = asked.program
+    for _, forward in program.forwards() if "first layer" in asked.finding.what else ():
+        for call in within(forward, ast.Call):
+            held = program.operand(call)
+            inputs = isinstance(held, ast.Name) and program.is_parameter(forward, held.id)
+            if program.called(call) in {"view", "reshape"} and inputs:
+                yield Origin("the inputs are cut anew", call.lineno)
+
+
 def along_batch(asked: Asked) -> Iterator[Origin]:
     """Yield where a value mixes examples: layers behind an exchange of axes, positions counted along the examples."""
     yield from batch_first(asked)

@@ -41,6 +41,7 @@ ROLES: dict[str, Role] = {
     "linear layers in a row": parts.linear,
     "mask inverted": parts.mask,
     "targets seen by the model": attending.ahead,
+    "axes mixed by a reshape": attending.cut_anew,
     "examples mixed": attending.along_batch,
     "loss is 0": parts.bounds,
     "loss detached": parts.cut,

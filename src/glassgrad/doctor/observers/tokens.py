@@ -63,7 +63,7 @@ def _is_ordered(ids: Array, lengths: Array) -> bool:
     if not ends or (len(marks) == 1 and len(np.unique(ids)) > _SEGMENTS):
         return False
     steps = [np.diff(row[1:]) for row, _ in ends]
-    return max(np.mean([(sign * one >= 0).all() for one in steps]) for sign in (1, -1)) > _ORDERED
+    return any(np.mean([(sign * one >= 0).all() for one in steps]) > _ORDERED for sign in (1, -1))
 
 
 def _between(padding: Array) -> Array:
@@ -203,7 +203,8 @@ class Tokens:
         """Look whether the outputs at the first places change with the tokens at the last ones. Restores the model."""
         self.leaks = False
         given = [library.numbers(one) if library.is_tensor(one) else None for one in args]
-        same = [at for at, one in enumerate(given) if one is not None and np.array_equal(one, self._read)]
+        read = self._read if self._read is not None else np.zeros(0)
+        same = [at for at, one in enumerate(given) if one is not None and np.array_equal(one, read)]
         place = same[0] if same else 0
         entering = given[place] if given else None
         if entering is None or entering.ndim != 2 or entering.dtype.kind not in "iu":

@@ -179,7 +179,7 @@ def _single_step(program: Program) -> Iterator[Spot]:
             continue
         if not any(is_noise(program, one) for one in _parts(program, sides)):
             continue
-        taken = [found for one in roots if (found := _taken(program, one)) is not None]
+        taken = [way for one in roots if (way := _taken(program, one)) is not None]
         alike = len({ast.unparse(_bare(one)) for one in roots}) == 1
         if taken and (alike or len(taken[0]) == 1):
             yield spot(node, *taken[0], text=shown(node))

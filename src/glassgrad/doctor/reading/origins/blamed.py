@@ -27,6 +27,7 @@ ROLES: dict[str, Role] = {
     **dict.fromkeys(_OF_INPUTS, data.inputs),
     **dict.fromkeys(_OF_SCHEDULES, parts.schedule),
     **dict.fromkeys(_OF_SETTINGS, parts.setting),
+    "labels alike": data.alike,
     "targets unnormalised": data.scaled,
     "target among the inputs": data.both,
     "held-out inputs of another scale": data.apart,

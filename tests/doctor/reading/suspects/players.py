@@ -78,31 +78,6 @@ loss = F.mse_loss(model(now, actions[:, 1:]), then)  #!
     Case(
         "future valued behind the end",
         """
-import random
-def learn(memory, gamma=0.9):
-    s, a, r, s2, fell = zip(*random.sample(memory, 32))
-    r, fell = torch.tensor(r), torch.tensor(fell)
-    return r + gamma * target(torch.stack(s2)).max(1).values, s, a  #!
-""",
-        ((".values, s", ".values * (1 - fell), s"),),
-    ),
-    Case(
-        "future valued behind the end",
-        """
-def advantages(rewards, values, dones, last, gamma=0.98, lam=0.95):
-    found, total, after = [], 0.0, last
-    for t in reversed(range(len(rewards))):
-        delta = rewards[t] + gamma * after - values[t]  #!
-        total = delta + gamma * lam * total
-        found.append(total)
-        after = values[t]
-    return found
-""",
-        (("gamma * after", "gamma * after * (1 - dones[t])"), ("lam * total", "lam * total * (1 - dones[t])")),
-    ),
-    Case(
-        "future valued behind the end",
-        """
 def targets(rewards, dones, next_q, gamma=0.9):
     return rewards + gamma * next_q.max(1)[0]  #!
 """,
@@ -234,17 +209,6 @@ def act(net, state, log_std):
     return first, second
 """,
         (("Categorical(logits)", "Categorical(logits=logits)"), ("mean, log_std)", "mean, log_std.exp())")),
-    ),
-    Case(
-        "probability of an action just drawn",
-        """
-def act(policy, state, kept):
-    dist = policy(state)
-    action = dist.sample()
-    kept.append(dist.log_prob(dist.sample()))  #!
-    return action.item()
-""",
-        (("log_prob(dist.sample())", "log_prob(action)"),),
     ),
     Case(
         "probability of an action just drawn",

@@ -339,15 +339,6 @@ class Model(nn.Module):
         ),
     ),
     Case(
-        "width taken for a number of rows",
-        """
-def negatives(model, count):
-    n_items = model.items.weight.shape[1]  #!
-    return torch.randint(0, n_items, (count,))
-""",
-        (("shape[1]", "shape[0]"),),
-    ),
-    Case(
         "negatives taken for likely",
         """
 def loss_of(pos_score, neg_score):

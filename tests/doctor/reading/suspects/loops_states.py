@@ -1,4 +1,4 @@
-"""Suspects about what loops keep: states, transitions and their ends."""
+"""Suspects about loops: modes, frozen parts, checkpoints, averages, updates, hooks, transitions and their ends."""
 
 from __future__ import annotations
 

@@ -12,15 +12,6 @@ print(correct / len(train_data))  #!
 """
 CASES = (
     Case(
-        "width taken for a number of rows",
-        """
-def negatives(model, count):
-    n_items = model.items.weight.shape[1]  #!
-    return torch.randint(0, n_items, (count,))
-""",
-        (("shape[1]", "shape[0]"),),
-    ),
-    Case(
         "figure divided by another count",
         COUNTED,
         (("len(train_data)", "len(test_data)"),),

@@ -21,12 +21,6 @@ _NEGATIVE = re.compile(r"(^|_)(neg|negatives?|an|n)(_|$)|^neg|^d_?an$|^dn$", re.
 _MODEL = re.compile(r"^(model|net|encoder|f|backbone|proj\w*|online\w*|student|siamese|embed\w*|predictor|head|h|g)$")
 _USER = re.compile(r"user|(^|_)u(_|$)", re.IGNORECASE)
 _ITEM = re.compile(r"item|movie|book|product|song|(^|_)i(_|$)", re.IGNORECASE)
-_COUNTED = re.compile(
-    r"^(n|nb|nr|num|number_?of)_?(\w+_)?(items?|users?|tokens?|words?|entit\w+|movies?|films?|products?|nodes?|class\w*|labels?)$"
-    r"|^vocab(ulary)?_?size$",
-    re.IGNORECASE,
-)
-_WIDTH = re.compile(r"\.weight(\.data)?\.(shape\[(-1|1)\]|size\((-1|1)\))$|\.embedding_dim$")
 _TEMPERATURE = re.compile(r"temp|(^|_)(tau|t)$", re.IGNORECASE)
 
 
@@ -195,12 +189,6 @@ def _are_crossed(name: str, other: str) -> bool:
     """Tell whether one name is about users and the other one about items."""
     users, items = ([bool(kind.search(one)) for one in (name, other)] for kind in (_USER, _ITEM))
     return users[0] != users[1] and items == users[::-1]
-
-
-@suspects_rows("width taken for a number of rows", named_values)
-def _width(program: Program, name: str, value: ast.expr, statement: ast.stmt) -> object:
-    """Find `n_items = model.items.weight.shape[1]`: the axis of the features."""
-    return _COUNTED.search(name) and _WIDTH.search(text(value)) and look_at(statement, name=name)
 
 
 @suspects_each("negatives taken for likely", ast.Call)

@@ -55,7 +55,7 @@ def _is_ordered(ids: Array, lengths: Array) -> bool:
 
     Example:
         >>> ids = np.array([[1, 9, 7, 3, 3], [1, 8, 3, 3, 3], [1, 6, 5, 4, 3]])
-        >>> _is_ordered(ids, np.array([2, 3, 1])), _is_ordered(ids[:, [0, 3, 2, 1]], np.array([1, 1, 1]))
+        >>> _is_ordered(ids, np.array([2, 3, 1])), _is_ordered(ids[:, [0, 2, 1, 3]], np.array([1, 1, 1]))
         (True, False)
     """
     ends = [(row, length) for row, length in zip(ids, lengths, strict=True) if 0 < length < ids.shape[1] - 1]

@@ -188,6 +188,7 @@ class Parts:
         schedules: the schedules of the optimizers of the model.
         remade: how often the program made an optimizer of the same parameters, and the user's line.
         apart: (the user's line, calls) of forward passes in training mode that no backward pass uses.
+        recut: the shapes of the inputs of the model and of its first layer, if both have the same numbers in one order.
         unfit: functions of the user whose backward pass does not fit their forward pass.
     """
 
@@ -254,4 +255,5 @@ class Parts:
     schedules: tuple[Scheduled, ...] = ()
     remade: tuple[int, str] = (0, "")
     apart: tuple[str, int] = ("", 0)
+    recut: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     unfit: tuple[Unfit, ...] = ()

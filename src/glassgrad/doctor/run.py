@@ -152,6 +152,7 @@ class Run:
         scores: how well the outputs of sampled steps fit their targets; `modes`: those of one batch in both modes;
             `validations`: those of passes without gradients, as far as their targets were found, with `held`: (inputs,
             targets) of these.
+        sizes: the norms of the parameters as they are now.
 
     Example:
         >>> import glassgrad as gg
@@ -184,6 +185,7 @@ class Run:
     modes: tuple[Score, ...] = ()
     validations: tuple[Score, ...] = ()
     held: tuple[tuple[Array, Array], ...] = ()
+    sizes: tuple[float, ...] = ()
 
     @property
     def curve(self) -> Array:

@@ -156,6 +156,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             modes=tuple(self._structure.modes),
             validations=tuple(self._structure.validations.scores),
             held=tuple(self._structure.validations.examples),
+            sizes=tuple(self._sampler.sizes()),
         )
 
     @property

@@ -74,6 +74,17 @@ for x, y in batches:
     ),
     Case(
         "noise scaled by its variance",
+        """
+kept = torch.cumprod(1 - torch.linspace(1e-4, 0.02, 100), 0)
+roots = kept.sqrt()
+added = 1.0 - kept  #!
+def noisy(x, t, noise):
+    return roots[t][:, None] * x + added[t][:, None] * noise
+""",
+        (("1.0 - kept", "(1.0 - kept).sqrt()"),),
+    ),
+    Case(
+        "noise scaled by its variance",
         "noisy = kept.sqrt()[t, None] * x + (1 - kept[t, None]) * noise  #!\n",
         (("(1 - kept[t, None])", "(1 - kept[t, None]).sqrt()"),),
     ),

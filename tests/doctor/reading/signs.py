@@ -387,6 +387,24 @@ class Square(torch.autograd.Function):
     Case(
         "noise level of a single step",
         """
+class Schedule:
+    def __init__(self):
+        self.beta = torch.linspace(1e-4, 0.02, 100)
+        self.alpha = 1 - self.beta
+        self.alpha_bar = torch.cumprod(self.alpha, 0)
+    def noisy(self, x, t):
+        noise = torch.randn_like(x)
+        level = self.alpha[t].view(-1, 1, 1)
+        return level.sqrt() * x + (1 - level).sqrt() * noise  #!
+    def back(self, x, guess, i):
+        a, ah, b = self.alpha[i], self.alpha_bar[i], self.beta[i]
+        return (x - b / (1 - ah).sqrt() * guess) / a.sqrt() + b.sqrt() * torch.randn_like(x)
+""",
+        (("self.alpha[t]", "self.alpha_bar[t]"),),
+    ),
+    Case(
+        "noise level of a single step",
+        """
 beta = torch.linspace(1e-4, 0.02, 100)
 alpha = 1 - beta
 alpha_bar = torch.cumprod(alpha, 0)

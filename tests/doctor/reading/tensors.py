@@ -153,6 +153,16 @@ class Attention(nn.Module):
     ),
     Case(
         "axes mixed by a view",
+        """
+links = []
+for i in range(1, 40):
+    links.append((i, i // 2))
+edges = torch.tensor(links).view(2, -1)  #!
+""",
+        ((".view(2, -1)", ".t()"),),
+    ),
+    Case(
+        "axes mixed by a view",
         "b, c, t = x.shape\ny = x.view(b, t, c)  #!\n",
         (("x.view(b, t, c)", "x.view(b, c, t)"),),
     ),

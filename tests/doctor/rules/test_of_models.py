@@ -177,6 +177,103 @@ def test_a_state_behind_the_padding_is_no_inverted_mask(at_end: bool) -> None:
     assert not found("mask inverted", model, lambda: F.cross_entropy(model(given, ends), y))
 
 
+# --- sequences in order, and what a decoder reads ---
+
+
+@pytest.mark.parametrize("order", ["sorted", "padded"])
+def test_sorted_numbers_end_in_no_padding(order: str) -> None:
+    rng = np.random.default_rng(1)
+    ids = rng.integers(3, 8, (32, 9))
+    for row, length in zip(ids, rng.integers(3, 9, 32), strict=True):
+        row[length:] = 0
+    ids = np.sort(rng.integers(3, 8, (32, 9)), axis=1) if order == "sorted" else ids
+    given, y = gg.tensor(ids), gg.randint(0, 2, (32,))
+    model = nn.Sequential(nn.Embedding(12, 8), nn.Flatten(), nn.Linear(72, 2))
+    assert bool(found("padding contributes", model, lambda: F.cross_entropy(model(given), y))) == (order == "padded")
+
+
+class Decoder(nn.Module):
+    """Reads a source, and a text that each place sees up to itself, or all of it."""
+
+    def __init__(self, causal: bool) -> None:
+        super().__init__()
+        self.table, self.out, self.causal = nn.Embedding(20, 8), nn.Linear(8, 20), causal
+
+    def forward(self, source: gg.Tensor, text: gg.Tensor) -> gg.Tensor:
+        x = self.table(text)
+        mixed = F.scaled_dot_product_attention(x, x, x, is_causal=self.causal)
+        return self.out(mixed + self.table(source).mean(1, keepdim=True))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_decoder_may_see_its_targets_in_its_second_argument(causal: bool) -> None:
+    rng = np.random.default_rng(2)
+    source, text = gg.tensor(rng.integers(0, 20, (16, 6))), gg.tensor(rng.integers(0, 20, (16, 10)))
+    model = Decoder(causal)
+    seen = found(
+        "targets seen by the model",
+        model,
+        lambda: F.cross_entropy(model(source, text[:, :-1]).reshape(-1, 20), text[:, 1:].reshape(-1)),
+    )
+    assert bool(seen) == (not causal)
+
+
+class Convolved(nn.Module):
+    """Brings the channels of a series before its times: by an exchange of axes, or by a cut."""
+
+    def __init__(self, cuts: bool) -> None:
+        super().__init__()
+        self.layer, self.out, self.cuts = nn.Conv1d(3, 6, 3), nn.Linear(6, 2), cuts
+
+    def forward(self, x: gg.Tensor) -> gg.Tensor:
+        x = x.reshape(len(x), 3, -1) if self.cuts else x.permute(0, 2, 1)
+        return self.out(self.layer(x).mean(2))
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+def test_inputs_cut_anew_before_the_first_layer(cuts: bool) -> None:
+    model, x, y = Convolved(cuts), gg.randn(16, 10, 3), gg.randint(0, 2, (16,))
+    assert bool(found("axes mixed by a reshape", model, lambda: F.cross_entropy(model(x), y))) == cuts
+
+
+class ActorCritic(nn.Module):
+    """Two heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.actor, self.critic = nn.Linear(4, 1), nn.Linear(4, 1)
+
+    def forward(self, x: gg.Tensor) -> tuple[gg.Tensor, gg.Tensor]:
+        return self.actor(x).squeeze(1), self.critic(x)
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_advantages_that_cross_a_ratio_before_the_last_layer(column: bool) -> None:
+    model, x, gains = ActorCritic(), gg.randn(16, 4), gg.randn(16, 1)
+
+    def loss() -> gg.Tensor:
+        ratio = model.actor(x).squeeze(1).exp()
+        gain = -(ratio * (gains if column else gains.squeeze(1))).mean()
+        return gain + (model.critic(x) - gains).square().mean()
+
+    assert bool(found("broadcast in the loss", model, loss)) == column
+
+
+def test_a_head_that_another_optimizer_trains_has_gradients_there() -> None:
+    body, heads = nn.Linear(4, 6), nn.ModuleList([nn.Linear(6, 2), nn.Linear(6, 2)])
+    model, x, y = nn.ModuleList([body, heads]), gg.randn(20, 4), gg.randint(0, 2, (20,))
+    first = gg.optim.Adam(model.parameters(), lr=1e-2)
+    told = []
+    with watch(model, first, report=False, preset="full") as seen:
+        for head, optimizer in ((0, first), (1, gg.optim.Adam(heads[1].parameters(), lr=1e-2))):
+            told.append([one.rule for one in seen.findings])
+            for _ in range(8):
+                model.zero_grad()
+                F.cross_entropy(heads[head](body(x).tanh()), y).backward()
+                optimizer.step()
+    assert "no gradient" not in {one.rule for one in seen.findings}
+
+
 # --- layers replaced in the middle ---
 
 

@@ -232,6 +232,14 @@ class Graph:
         """Return the ops between the model's last parameter and the loss."""
         return self.ops[self.last_parameter + 1 :]
 
+    def behind_parameters(self) -> list[Op]:
+        """Return the ops that no parameter follows on their way to the loss: those of the loss, term by term."""
+        before: set[int] = set()
+        for at in range(len(self.ops) - 1, -1, -1):
+            if LEAF in self.ops[at].parents or at in before:
+                before.update(self.ops[at].parents)
+        return [op for at, op in enumerate(self.ops) if at not in before and LEAF not in op.parents]
+
     def losses(self) -> Iterator[Op]:
         """Yield the ops that take class numbers."""
         yield from (op for op in self.ops if op.labels is not None)

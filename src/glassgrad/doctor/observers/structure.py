@@ -20,6 +20,7 @@ from glassgrad.doctor.observers.calls.loads import drawn_anew, resting
 from glassgrad.doctor.observers.copies import Copies
 from glassgrad.doctor.observers.entering import Alike, Draws, Drift, Effects, Held, Mixing, Modes, of_training
 from glassgrad.doctor.observers.entering.mixing import in_sequence_order
+from glassgrad.doctor.observers.entering.recut import Recut
 from glassgrad.doctor.observers.forward_watch import Looker
 from glassgrad.doctor.observers.models import standing
 from glassgrad.doctor.observers.models.apart import Apart
@@ -67,7 +68,7 @@ class Structure:
         self.pairs: list[tuple[Array, Array]] = []
         self.places: list[tuple[Array, Array]] = []
         self.scores: list[Score] = []
-        self.readings, self.tokens, self._rows = Readings(), Tokens(), Rows()
+        self.readings, self.tokens, self._rows, self._recut = Readings(), Tokens(), Rows(), Recut()
         self._drift, self._mixing, self._modes, self.validations = Drift(), Mixing(), Modes(), Held()
         self._alike_rows, self._effects, self._reached = Alike(), Effects(), Reached()
         self.apart = Apart()
@@ -101,11 +102,11 @@ class Structure:
     @property
     def lookers(self) -> tuple[Looker, ...]:
         """Those that look at the outputs of modules."""
-        return self.readings, self.tokens
+        return self.readings, self.tokens, self._recut
 
     def end_pass(self) -> None:
         """Tell them that a sampled step has ended."""
-        for one in (self.readings, self.tokens):
+        for one in (self.readings, self.tokens, self._recut):
             one.end_pass()
 
     def disconnect(self) -> None:
@@ -139,6 +140,7 @@ class Structure:
         entering = library.numbers(library.first_tensor(args))
         self._inputs, self._args, self._whole = None, () if named else args, entering
         self._forwards += 1
+        self._recut.entered(entering)
         self._output, self._tokens_entered = numbers, None
         if entering is not None:
             self._rows.train(entering)
@@ -400,6 +402,7 @@ class Structure:
             idle=idle,
             columns=columns,
             single=self._reached.alone(),
+            recut=self._recut.found,
             apart=self.apart.found(),
         )
 

@@ -16,9 +16,13 @@ _ENOUGH = 3
 """The number of passes that are looked at; two of them must agree."""
 _PADDED, _ELSEWHERE, _LENGTHS = 0.3, 0.02, 3
 """The share of sequences that end in the filler, its share elsewhere, and the number of lengths that tell padding."""
+_ORDERED = 0.9
+"""The share of sequences that rise or fall throughout, above which their order makes their ends."""
+_SEGMENTS = 3
+"""The number of segments that sequences are marked with, at most."""
 _INVERTED = 3.0
 """The gradient at a filler relative to that at a word, above which the mask keeps the filler."""
-_SHORTEST, _FEWEST = 5, 8
+_SHORTEST, _FEWEST, _MOST = 5, 8, 8
 _SHIFTED, _FAR = 0.98, 1e-4
 
 
@@ -40,7 +44,26 @@ def padding_of(ids: Array) -> tuple[Array, int] | None:
     elsewhere = ((ids == filler) & ~places).sum()
     if np.mean(lengths > 0) < _PADDED or len(np.unique(lengths)) < _LENGTHS or elsewhere > _ELSEWHERE * ids.size:
         return None
-    return places, filler
+    return None if _is_ordered(ids, lengths) else (places, filler)
+
+
+def _is_ordered(ids: Array, lengths: Array) -> bool:
+    """Tell whether rows rise or fall to their ends: sorted numbers, segments and clipped distances end in one, too.
+
+    Their first places may hold a mark of the beginning. A mark of the end before the filler, the same in all rows,
+    tells padding, whatever stands before it.
+
+    Example:
+        >>> ids = np.array([[1, 9, 7, 3, 3], [1, 8, 3, 3, 3], [1, 6, 5, 4, 3]])
+        >>> _is_ordered(ids, np.array([2, 3, 1])), _is_ordered(ids[:, [0, 2, 1, 3]], np.array([1, 1, 1]))
+        (True, False)
+    """
+    ends = [(row, length) for row, length in zip(ids, lengths, strict=True) if 0 < length < ids.shape[1] - 1]
+    marks = {int(row[-length - 1]) for row, length in ends}
+    if not ends or (len(marks) == 1 and len(np.unique(ids)) > _SEGMENTS):
+        return False
+    steps = [np.diff(row[1:]) for row, _ in ends]
+    return any(np.mean([(sign * one >= 0).all() for one in steps]) > _ORDERED for sign in (1, -1))
 
 
 def _between(padding: Array) -> Array:
@@ -58,6 +81,8 @@ class Tokens:
         self._passes = self._reached = self._counted = self._inverted = 0
         self._name, self._filler, self._by_index = "", 0, False
         self._ids: Array | None = None
+        self._entered: list[Array] = []
+        self._read: Array | None = None
         self._places: Array | None = None
         self._in_pass = False
         self._shifted = self._same_place = False
@@ -76,6 +101,7 @@ class Tokens:
             self._look_for_pads(name, ids, getattr(module, "padding_idx", None))
         if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or len(ids) < 2:
             return
+        self._entered.append(ids)
         if self._ids is None or ids.size > self._ids.size:
             self._ids = ids
         found = padding_of(ids)
@@ -128,21 +154,28 @@ class Tokens:
         if self._ids is None or labels.values is None:
             return
         rows, length = self._ids.shape
+        self._shifted = self._same_place = False
         if labels.count == rows * (length - 1) and length > _SHORTEST:
             self._look_for_two(labels.values, self._ids)
-        if labels.count != self._ids.size:
-            return
-        values = labels.values
-        if self._places is not None:
-            padded = self._places.reshape(-1)[: len(values)]
-            self._counted += bool(padded.any() and (values[padded] == self._filler).all())
+        for ids in self._entered[:_MOST]:  # of an encoder and a decoder, those of the decoder may be fewer
+            if ids.size == labels.count:
+                self._compare(labels.values, ids)
+        if self._places is not None and labels.count == self._ids.size:
+            padded = self._places.reshape(-1)[: len(labels.values)]
+            self._counted += bool(padded.any() and (labels.values[padded] == self._filler).all())
+
+    def _compare(self, values: Array, ids: Array) -> None:
+        """Look whether the targets are the next tokens, or those at the same places."""
+        length = ids.shape[1]
         rows = len(values) // length
-        if rows and length >= _SHORTEST:
-            known, entering = values[: rows * length].reshape(rows, length), self._ids[:rows]
-            alike = np.mean(known[:, :-1] == entering[:, 1:])
-            various = np.mean(entering[:, 1:] == entering[:, :-1]) < alike / 2
-            self._shifted = bool(alike > _SHIFTED and various)
-            self._same_place = bool(np.mean(known == entering) > _SHIFTED and np.mean(np.diff(entering) != 0) > _PADDED)
+        if self._shifted or self._same_place or not rows or length < _SHORTEST:
+            return
+        known, entering = values[: rows * length].reshape(rows, length), ids[:rows]
+        alike = np.mean(known[:, :-1] == entering[:, 1:])
+        various = np.mean(entering[:, 1:] == entering[:, :-1]) < alike / 2
+        self._shifted = bool(alike > _SHIFTED and various)
+        self._same_place = bool(np.mean(known == entering) > _SHIFTED and np.mean(np.diff(entering) != 0) > _PADDED)
+        self._read = ids
 
     def _look_for_two(self, values: Array, ids: Array) -> None:
         """Look whether the target of each place but the last is the token two places ahead."""
@@ -159,6 +192,7 @@ class Tokens:
         self._reached += self._in_pass
         self._passes += self._ids is not None
         self._ids, self._places, self._in_pass = None, None, False
+        self._entered.clear()
 
     @property
     def asks(self) -> bool:
@@ -168,16 +202,20 @@ class Tokens:
     def ask(self, model: Module, args: Args) -> None:
         """Look whether the outputs at the first places change with the tokens at the last ones. Restores the model."""
         self.leaks = False
-        entering = library.numbers(args[0]) if args and library.is_tensor(args[0]) else None
+        given = [library.numbers(one) if library.is_tensor(one) else None for one in args]
+        read = self._read if self._read is not None else np.zeros(0)
+        same = [at for at, one in enumerate(given) if one is not None and np.array_equal(one, read)]
+        place = same[0] if same else 0
+        entering = given[place] if given else None
         if entering is None or entering.ndim != 2 or entering.dtype.kind not in "iu":
             return
         middle = entering.shape[1] // 2
         changed = entering.copy()
         changed[:, middle:] = np.roll(entering, 1, axis=0)[:, middle:]
-        torch = library.is_torch(args[0])
+        torch = library.is_torch(args[place])
 
         def run(ids: Array) -> Array | None:
-            output = model(library.tensor_of(ids, torch), *args[1:])
+            output = model(*args[:place], library.tensor_of(ids, torch), *args[place + 1 :])
             return library.numbers(library.first_tensor(output))
 
         with aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():

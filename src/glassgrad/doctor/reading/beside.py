@@ -42,6 +42,7 @@ _OTHERS = {
         "the other order is drawn": "pairs shuffled apart",
         "the array gets its second name": "labels overwritten while they are read",
         "the ratio is computed": "weight instead of pos_weight",
+        "the level is taken": "noise level of a single step",
         "the function is called": "evaluation mode in training",
     }.items()
     for title in titles(named)

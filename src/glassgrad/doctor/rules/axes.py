@@ -73,6 +73,22 @@ def _mixed(run: Run) -> Iterator[Seen]:
 
 
 @error(
+    "axes mixed by a reshape",
+    "Exchange axes with transpose or permute; reshape and view keep the numbers in their order and cut them anew.",
+    "x = x.permute(0, 2, 1)  # in place of view or reshape",
+)
+def _recut(run: Run) -> Iterator[Seen]:
+    before, after = run.parts.recut or ((), ())
+    if len(before) > 1 and scrambles(before, after):
+        where = run.calls.line("forward")
+        what = (
+            f"the inputs {list(before)} of the model{at_(where)} enter its first layer as {list(after)}, cut anew in "
+            "their old order: it takes numbers of several places together and does not exchange axes"
+        )
+        yield Seen(what, where)
+
+
+@error(
     "softmax along the wrong axis",
     "Take the softmax along the axis that is summed over.",
     "weights = torch.softmax(scores, dim=-1)",

@@ -171,7 +171,7 @@ def _division(found: CheckUp | Run) -> Iterator[Seen]:
 
 @error("broadcast in the loss", "Give predictions and targets one shape: squeeze the extra dimension of size 1.")
 def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
-    for op in found.graph.of_loss():
+    for op in found.graph.behind_parameters():
         if op.name not in _PAIRS | {"multiply"} or len(op.shapes) < 2:
             continue
         tracked = [at for at, parent in enumerate(op.parents[:2]) if parent >= 0]
@@ -190,8 +190,10 @@ def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
                 f"prediction {each}",
                 op.where,
                 float(mine[0]),
-                remedy=f"{'prediction.squeeze(1)' if len(mine) == 2 else 'target.squeeze(1)'}  # both {(mine[0],)}",
+                remedy=f"{'prediction' if len(mine) == 2 else kind.rstrip('s')}.squeeze(1)  # both {(mine[0],)}",
             )
+            if op.name == "multiply":
+                return  # a clipped ratio comes second
 
 
 @error("broadcast in the loss", "Give predictions and weights one shape: squeeze the extra dimension of size 1.")

@@ -384,7 +384,7 @@ def _no_gradient(run: Run, data: MonitorData) -> Iterator[Seen]:
     if run.calls.empty or run.calls.detached:
         return
     missing = np.isnan(data.gradient_norm) & np.isnan(data.gradient_nonfinite)
-    rested = {*run.setup.rested, *run.parts.thawed}
+    rested = {*run.setup.rested, *run.parts.thawed, *_moved(run, data)}
     names = [name for at, name in enumerate(data.parameters) if missing[:, at].all() and name not in rested]
     if names and len(names) < len(data.parameters):
         made, cut = _assigned(run, names[0]), source_lines.cutting(run.parts.files)
@@ -399,6 +399,13 @@ def _no_gradient(run: Run, data: MonitorData) -> Iterator[Seen]:
         what = f"the gradient of {listed(nothing)} was exactly zero in {len(data)} sampled steps"
         what += f": '{nothing[0]}' is made at {made}" if made else ""
         yield Seen(what, made or nothing[0], float(len(nothing)))
+
+
+def _moved(run: Run, data: MonitorData) -> Iterator[str]:
+    """Yield the parameters that changed since the first sample: in other steps, or by another optimizer."""
+    for name, before, now in zip(data.parameters, data.parameter_norm[0], run.sizes, strict=False):
+        if not math.isnan(before) and not math.isclose(before, now, rel_tol=ROUNDING):
+            yield name
 
 
 def _assigned(run: Run, parameter: str) -> str:

@@ -1,10 +1,46 @@
-"""Suspects about training loops: modes, frozen parts, checkpoints, averages, updates by hand, hooks."""
+"""Suspects about loops: modes, frozen parts, checkpoints, averages, updates, hooks, transitions and their ends."""
 
 from __future__ import annotations
 
 from tests.doctor.reading.case import LOOP, Case
 
 CASES = (
+    Case(
+        "probability of an action just drawn",
+        """
+def act(policy, state, kept):
+    dist = policy(state)
+    action = dist.sample()
+    kept.append(dist.log_prob(dist.sample()))  #!
+    return action.item()
+""",
+        (("log_prob(dist.sample())", "log_prob(action)"),),
+    ),
+    Case(
+        "future valued behind the end",
+        """
+def advantages(rewards, values, dones, last, gamma=0.98, lam=0.95):
+    found, total, after = [], 0.0, last
+    for t in reversed(range(len(rewards))):
+        delta = rewards[t] + gamma * after - values[t]  #!
+        total = delta + gamma * lam * total
+        found.append(total)
+        after = values[t]
+    return found
+""",
+        (("gamma * after", "gamma * after * (1 - dones[t])"), ("lam * total", "lam * total * (1 - dones[t])")),
+    ),
+    Case(
+        "future valued behind the end",
+        """
+import random
+def learn(memory, gamma=0.9):
+    s, a, r, s2, fell = zip(*random.sample(memory, 32))
+    r, fell = torch.tensor(r), torch.tensor(fell)
+    return r + gamma * target(torch.stack(s2)).max(1).values, s, a  #!
+""",
+        ((".values, s", ".values * (1 - fell), s"),),
+    ),
     Case(
         "model stays in evaluation mode",
         """

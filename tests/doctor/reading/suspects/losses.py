@@ -32,6 +32,28 @@ class Net(nn.Module):
     Case(
         "bounded before a loss of logits",
         """
+class Block(nn.Module):
+    def __init__(self, inside, outside):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(inside, outside, 3, padding=1), nn.ReLU())
+    def forward(self, x):
+        return self.layers(x)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Block(1, 8)
+        self.last = Block(8, 1)  #!
+    def forward(self, x):
+        return self.last(self.first(x))
+model = Net()
+for x, y in batches:
+    loss = F.binary_cross_entropy_with_logits(model(x), y)
+""",
+        (("self.last = Block(8, 1)", "self.last = nn.Conv2d(8, 1, 1)"),),
+    ),
+    Case(
+        "bounded before a loss of logits",
+        """
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
 for x, y in batches:
     logits = torch.tanh(model(x))  #!

@@ -83,6 +83,18 @@ loss = F.cross_entropy(model(x[rows]), y[i : i + 32])  #!
         (("y[i : i + 32]", "y[rows]"),),
     ),
     Case(
+        "pair taken at two indices",
+        """
+for epoch in range(3):
+    order = torch.randperm(len(states))
+    for begin in range(0, len(states), 64):
+        rows = order[begin : begin + 64]
+        loss = (policy(states[rows]) * gains[begin : begin + 64]).mean()  #!
+        loss.backward()
+""",
+        (("gains[begin : begin + 64]", "gains[rows]"),),
+    ),
+    Case(
         "paired by two listings",
         """
 import os

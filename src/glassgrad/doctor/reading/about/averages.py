@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.names import last
+from glassgrad.doctor.reading.names import last, named
 from glassgrad.doctor.reading.nodes import (
     both_ways,
     factors_of,
@@ -164,6 +164,9 @@ def _is_mean(program: Program, value: ast.expr) -> bool:
     return last(program.names.full(call.func)) in LOSSES.values() and argument(call, "reduction") is None
 
 
+_SHAPES = named("view reshape unsqueeze expand to gather index_select")
+
+
 @reads("noise level of a single step")
 def _single_step(program: Program) -> Iterator[Spot]:
     """Find `sqrt(a) * x + sqrt(1 - a) * noise` with a = 1 - beta of one step, in a script that has their product."""
@@ -176,9 +179,25 @@ def _single_step(program: Program) -> Iterator[Spot]:
             continue
         if not any(is_noise(program, one) for one in _parts(program, sides)):
             continue
-        steps = [end for one in roots if (end := flow(program).origin(_bare(one))) is not None and _is_step(end)]
-        if steps:
-            yield spot(node, program.statement(steps[0]), text=shown(node))
+        taken = [way for one in roots if (way := _taken(program, one)) is not None]
+        alike = len({ast.unparse(_bare(one)) for one in roots}) == 1
+        if taken and (alike or len(taken[0]) == 1):
+            yield spot(node, *taken[0], text=shown(node))
+
+
+def _taken(program: Program, root: ast.expr) -> tuple[ast.stmt, ...] | None:
+    """Return the statements that take the level of a single step and that make it; None if it is no such level."""
+    node: ast.expr | None = _bare(root)
+    found: list[ast.stmt] = []
+    for _ in range(4):
+        node = flow(program).origin(node) if node is not None else None
+        if node is None:
+            return None
+        found.append(program.statement(node))
+        if _is_step(node):
+            return tuple(found)
+        node = _bare(node)
+    return None
 
 
 def _one_factor(side: ast.expr) -> bool:
@@ -205,6 +224,8 @@ def _bare(node: ast.expr) -> ast.expr:
     while True:
         if isinstance(node, ast.Subscript):
             node = node.value
+        elif method_of(node) in _SHAPES and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
         elif _is_step(node) and isinstance(node, ast.BinOp):
             node = node.right
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from glassgrad.doctor.reading.about.calls import makes_model
 from glassgrad.doctor.reading.about.datasets import on_test, trained_on
@@ -13,6 +13,7 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import trains
 from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.nodes import (
+    elements,
     has_attribute,
     holds,
     ident,
@@ -144,6 +145,7 @@ def _permuted_alone(program: Program) -> Iterator[Spot]:
         target, value = node.targets[0], node.value
         order = value.slice if isinstance(value, ast.Subscript) else None
         drawn = isinstance(order, ast.Call) and program.names.full(order.func) in _ORDERS
+        yield from _left_behind(program, node)
         if (
             drawn
             and isinstance(value, ast.Subscript)
@@ -155,13 +157,34 @@ def _permuted_alone(program: Program) -> Iterator[Spot]:
                 yield spot(node, what=f"{shown(node)} puts {target.id} in an order that {partner} does not have")
 
 
-def _partner(program: Program, name: str, line: int) -> str:
+def _left_behind(program: Program, node: ast.Assign) -> Iterator[Spot]:
+    """Find `x, y = x[order], y[order]` without u, which is cut at the same places in a call beside x or y."""
+    rows = [(one, it) for one, it in zip(elements(node.targets[0]), elements(node.value), strict=False)]
+    rows = rows or [(node.targets[0], node.value)]
+    names = [one.id for one, it in rows if isinstance(it, ast.Subscript) and is_name(one, ast.unparse(it.value))]
+    orders = {
+        ast.unparse(it.slice) for _, it in rows if isinstance(it, ast.Subscript) and isinstance(it.slice, ast.Name)
+    }
+    if len(names) != len(rows) or len(orders) != 1:
+        return
+    order = next(it.slice for _, it in rows if isinstance(it, ast.Subscript))
+    made = flow(program).origin(order)
+    around = program.around(node)
+    used = {ast.unparse(it.value) for it in within(around, ast.Subscript) if is_name(it.slice, *orders)}
+    if not isinstance(made, ast.Call) or not _is_order(program, made):
+        return
+    other = _partner(program, names[0], node.lineno, used)
+    if other and not _redrawn(program, other, names[0], node.lineno):
+        yield spot(node, what=f"{shown(node)} puts {' and '.join(names)} in an order that {other} does not have")
+
+
+def _partner(program: Program, name: str, line: int, known: Collection[str] = ()) -> str:
     """Return the variable that is indexed with the same rows as another in one call, as in f(x[rows], y[rows])."""
     for call in program.calls:
         parts = within(call, ast.Subscript) if call.lineno >= line else []
         indexed = [(one.value.id, ast.unparse(one.slice)) for one in parts if isinstance(one.value, ast.Name)]
         for other, rows in indexed:
-            if other != name and (name, rows) in indexed:
+            if other not in {name, *known} and (name, rows) in indexed and (not known or ":" in rows):
                 return other
     return ""
 

@@ -257,12 +257,30 @@ def _without_root(program: Program) -> Iterator[Spot]:
     """Find `sqrt(a) * x + (1 - a) * noise`: the deviation of the noise is the root of 1 - a."""
     for node in program.every(ast.BinOp):
         for kept, added in both_ways(node) if is_op(node, ast.Add) else ():
-            roots = {ast.unparse(unindexed(one)) for one in _rooted(kept)}
-            rest = _complement(added)
-            if rest is not None and ast.unparse(unindexed(rest)) in roots:
-                share = shown(rest, 30)
-                yield spot(node, text=shown(node), share=share, remedy=f"(1 - {share}).sqrt() * noise")
+            factors = [kept, *(_kept_in(program, one) for one in _operands(kept))]
+            roots = {ast.unparse(unindexed(root)) for one in factors for root in _rooted(one)}
+            found = next((one for one in map(_complement, _sides(program, added)) if one is not None), None)
+            if found is not None and ast.unparse(unindexed(found.right)) in roots:
+                share = shown(found.right, 30)
+                place, also = (node, ()) if holds(node, found) else (found, (node,))
+                yield spot(place, *also, text=shown(place), share=share, remedy=f"(1 - {share}).sqrt() * noise")
                 break
+
+
+def _operands(node: ast.expr) -> tuple[ast.expr, ...]:
+    return (node.left, node.right) if is_op(node, ast.Mult) else ()
+
+
+def _sides(program: Program, node: ast.expr) -> list[ast.expr]:
+    """Return the two factors of a product, and what the variables among them hold."""
+    return [held for one in _operands(node) for held in (one, _kept_in(program, one))]
+
+
+def _kept_in(program: Program, node: ast.expr) -> ast.expr:
+    """Return what a variable or an attribute holds that is indexed, as in `roots[t][:, None]`; the node otherwise."""
+    held = unindexed(node)
+    found = flow(program).origin(held) if isinstance(held, ast.Name | ast.Attribute) else None
+    return node if found is None else found
 
 
 def _rooted(node: ast.expr) -> Iterator[ast.expr]:
@@ -275,12 +293,9 @@ def _rooted(node: ast.expr) -> Iterator[ast.expr]:
             yield one.left
 
 
-def _complement(node: ast.expr) -> ast.expr | None:
-    """Return `a` of a product with the factor `1 - a`."""
-    for one in (node.left, node.right) if is_op(node, ast.Mult) else ():
-        if is_op(one, ast.Sub) and constant(one.left) == 1:
-            return one.right
-    return None
+def _complement(node: ast.expr) -> ast.BinOp | None:
+    """Return `1 - a`; None for other expressions."""
+    return node if is_op(node, ast.Sub) and constant(node.left) == 1 else None
 
 
 @reads("comparison with NaN")

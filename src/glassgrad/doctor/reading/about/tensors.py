@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from glassgrad.doctor.reading.about.learning import cut_layers, cut_terms
+from glassgrad.doctor.reading.bindings import stored
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.gradients import reach
 from glassgrad.doctor.reading.iterations import Event, trainings
@@ -221,6 +222,9 @@ def _is_set_by_mode(program: Program, call: ast.Call) -> bool:
 # --- shapes ---
 
 
+_TENSORS = frozenset({"tensor", "as_tensor", "LongTensor", "array", "from_numpy"})
+
+
 @reads("axes mixed by a view")
 def _view_for_permute(program: Program) -> Iterator[Spot]:
     for call in program.calls:
@@ -230,6 +234,8 @@ def _view_for_permute(program: Program) -> Iterator[Spot]:
         sizes = call.args[0].elts if isinstance(call.args[0], ast.Tuple) else call.args
         yield from _reordered(program, call, held, sizes)
         yield from _states_joined(program, call, held, sizes)
+        if _cuts_pairs(program, held, sizes):
+            yield spot(call, text=shown(call), remedy=f"{shown(held)}.t()")
         groups = _groups(program, held, sizes)
         order = [axis for one in groups for axis in one]
         if len(sizes) > 1 and sorted(order) == list(range(len(order))) != order and _axes(program, sizes) == len(order):
@@ -237,6 +243,17 @@ def _view_for_permute(program: Program) -> Iterator[Spot]:
             yield spot(call, text=shown(call), remedy=f"{shown(held)}.permute({', '.join(map(str, order))}){whole}")
         elif order := _rewritten(program, held, sizes):
             yield spot(call, text=shown(call), remedy=f"{shown(held)}.permute({', '.join(map(str, order))})")
+
+
+def _cuts_pairs(program: Program, held: ast.expr, sizes: list[ast.expr]) -> bool:
+    """Tell whether `torch.tensor(rows).view(2, -1)` cuts rows that the script appends as pairs `(i, j)`."""
+    made = program.value_of(held) if isinstance(held, ast.Name) else held
+    rows = made.args[0] if program.called(made) in _TENSORS and isinstance(made, ast.Call) and made.args else None
+    bound = program.bound(rows)
+    if rows is None or bound is None or len(sizes) != 2 or constant(sizes[1]) != -1:
+        return False
+    kept = stored(program, bound, rows)
+    return bool(kept) and all(len(elements(one)) == constant(sizes[0]) for one in kept)
 
 
 def _groups(program: Program, held: ast.expr, sizes: list[ast.expr]) -> list[list[int]]:

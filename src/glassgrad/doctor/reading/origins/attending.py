@@ -11,16 +11,19 @@ from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import is_op, method_of, names_in, set_by, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin
+from glassgrad.doctor.reading.origins.data import shifts
 from glassgrad.doctor.reading.program import Program, argument, constant, is_given, place_of
 from glassgrad.doctor.reading.values import layer, library_layer
 
 _MASKS = named("mask src_mask attn_mask tgt_mask is_causal causal")
+_OF_DECODERS = named("tgt_mask tgt_is_causal")
 _ATTENTION = {
     "MultiheadAttention": 5,
     "TransformerEncoder": 1,
     "TransformerEncoderLayer": 1,
     "TransformerDecoder": 2,
     "TransformerDecoderLayer": 2,
+    "Transformer": 3,
 }
 """Layers that attend, and the place of the mask among the arguments of a call."""
 _RECURRENT = named("LSTM GRU RNN")
@@ -29,6 +32,9 @@ _RECURRENT = named("LSTM GRU RNN")
 def ahead(asked: Asked) -> Iterator[Origin]:
     """Yield the calls that let each place see later ones, the likeliest first."""
     program = asked.program
+    if "repeat" in asked.finding.what:
+        yield from shifts(asked, asked.from_(*asked.places.entering("forward")), "the tokens that enter are cut")
+        return
     for call in program.calls:
         held = layer(program, call.func)
         if _is_open(program, call):
@@ -42,7 +48,9 @@ def _is_open(program: Program, call: ast.Call) -> bool:
     if program.called(call) == "scaled_dot_product_attention":
         return not is_given(call, "attn_mask", 3) and not is_given(call, "is_causal", 5)
     held = layer(program, call.func)
-    if held is None or held.call is call or any(one.arg in _MASKS for one in call.keywords):
+    decodes = held is not None and held.owner is None and ("Decoder" in held.name or held.name == "Transformer")
+    masks = _OF_DECODERS if decodes else _MASKS
+    if held is None or held.call is call or any(one.arg in masks for one in call.keywords):
         return False
     if held.owner is None:
         place = _ATTENTION.get(held.name)
@@ -63,6 +71,17 @@ def batch_first(asked: Asked) -> Iterator[Origin]:
         first = constant(argument(held.call, "batch_first")) is True
         if first and _turned(program, call.args[0]):
             yield Origin(f"{held.name} takes the first axis for the examples and is made", held.call.lineno)
+
+
+def cut_anew(asked: Asked) -> Iterator[Origin]:
+    """Yield the reshapes of the inputs in the models of the script."""
+    program = asked.program
+    for _, forward in program.forwards() if "first layer" in asked.finding.what else ():
+        for call in within(forward, ast.Call):
+            held = program.operand(call)
+            inputs = isinstance(held, ast.Name) and program.is_parameter(forward, held.id)
+            if program.called(call) in {"view", "reshape"} and inputs:
+                yield Origin("the inputs are cut anew", call.lineno)
 
 
 def along_batch(asked: Asked) -> Iterator[Origin]:

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterator
 
 from glassgrad.doctor.reading.chains import REORDERING, Chain, chain
 from glassgrad.doctor.reading.flow import Value, flow
-from glassgrad.doctor.reading.nodes import indices, is_op, mentions, method_of, object_of, of_self, within
+from glassgrad.doctor.reading.nodes import callee_of, indices, is_op, mentions, method_of, object_of, of_self, within
 from glassgrad.doctor.reading.origins.asked import Asked, Origin, made
 from glassgrad.doctor.reading.program import LOOPS, Program
 
 _TRANSFORMS = frozenset({"__call__", "__getitem__", "forward"})
 _SORTS = frozenset({"argsort", "sort", "sorted", "lexsort", "sort_values"})
+_WHOLE = frozenset({"long", "int"})
 _MOST = 200
 _SCALED = frozenset({"held-out inputs of another scale"})
 
@@ -20,6 +21,17 @@ _SCALED = frozenset({"held-out inputs of another scale"})
 def targets(asked: Asked) -> Iterator[Origin]:
     """Yield where the targets are made."""
     yield from made("the targets are made", asked.targets())
+
+
+def alike(asked: Asked) -> Iterator[Origin]:
+    """Yield where the targets are made, and where what a function of the script made becomes whole numbers."""
+    way = asked.targets()
+    yield from made("the targets are made", way)
+    ends = {one.node.lineno for one in way.ends}
+    casts = [one.node for one in way.values if method_of(one.node) in _WHOLE and one.node.lineno not in ends]
+    whole = [one for one in casts if callee_of(object_of(one)) in asked.program.functions]
+    if len(ends) == 1 and whole:
+        yield Origin("they become whole numbers", whole[-1].lineno)
 
 
 def scaled(asked: Asked) -> Iterator[Origin]:
@@ -90,13 +102,17 @@ def _functions(program: Program, way: Chain) -> dict[ast.expr, ast.expr]:
     return found
 
 
-def shifts(asked: Asked) -> Iterator[Origin]:
+def shifted(asked: Asked) -> Iterator[Origin]:
     """Yield the lines that cut a stretch of the targets off which begins later."""
-    way = asked.targets()
+    yield from shifts(asked, asked.targets(), "the targets are shifted")
+
+
+def shifts(asked: Asked, way: Chain, what: str) -> Iterator[Origin]:
+    """Yield the lines that cut a stretch of a value off which begins later."""
     before = [Value(one.node.value, one.frame, one.path) for one in way.ends if isinstance(one.node, ast.Subscript)]
     for one in (*way.ends, *asked.from_(*before).ends):
         if _is_shift(one.node):
-            yield Origin("the targets are shifted", one.node.lineno)
+            yield Origin(what, one.node.lineno)
 
 
 def _is_shift(node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import indices, is_op, within
+from glassgrad.doctor.reading.nodes import indices, is_name, is_op, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import LABELS, is_drawn, loaders
@@ -32,6 +32,8 @@ _PLACES = re.compile(
     r"mask|msk|bbox|boxes|(^|_)box|keypoint|landmark|coord|(^|_)seg|heatmap|(^|_)(cx|cy|pts|points?|kps|angle|steering|heading)(_|$)",
     re.IGNORECASE,
 )
+_LOOSE = re.compile(r"noise|eps|rand|perm|order|idx|ind(ex|ices)|rows|^z$", re.IGNORECASE)
+"""Names of numbers that belong to no example, and of orders."""
 _RANDOM = re.compile(r"transform$|aug|crop|flip|rotat|jitter|warp|distort|shift", re.IGNORECASE)
 _FIXED = re.compile(r"mask|target|label|val|test|resize|to_tensor|fliplr|np\.|torch\.|TF\.")
 
@@ -123,7 +125,37 @@ def _given(around: ast.AST, name: str) -> bool:
     return given or isinstance(around, ast.Module)
 
 
-@suspects_each("pair taken at two indices", losses)
+@suspects("pair taken at two indices")
+def _at_two(program: Program) -> Iterator[Spot]:
+    for one in losses(program):
+        yield from _indices(program, one)
+    yield from _by_place(program)
+
+
+def _by_place(program: Program) -> Iterator[Spot]:
+    """Find `y[i : i + n]` beside `x[rows]`, where `rows = order[i : i + n]` and y is in its first order."""
+    for target, value, statement in assignments(program):
+        loops = program.loops(statement)
+        cut = value.slice if isinstance(value, ast.Subscript) else None
+        drawn = isinstance(cut, ast.Slice) and isinstance(value, ast.Subscript) and _is_order(program, value.value)
+        if not isinstance(target, ast.Name) or not drawn or not loops or not isinstance(value, ast.Subscript):
+            continue
+        parts = [one for one in within(loops[0], ast.Subscript) if isinstance(one.ctx, ast.Load) and one is not value]
+        mine = {text(one.value) for one in parts if is_name(one.slice, target.id)}
+        order = text(value.value)
+        for one in parts if mine else ():
+            apart = text(one.slice) == text(cut) and isinstance(one.value, ast.Name) and text(one.value) not in mine
+            sorts = [it for it in program.bindings(program.scope(one), text(one.value)) if order in text(it.value)]
+            if apart and text(one.value) != order and not sorts and not re.search(_LOOSE, text(one.value)):
+                yield spot(one, text=f"{min(mine)}[{target.id}]", other=shown(one))
+
+
+def _is_order(program: Program, node: ast.expr) -> bool:
+    """Tell whether a variable holds an order that is drawn, at once or by a shuffle in place."""
+    drawn = program.called(program.value_of(node)) in {"randperm", "permutation"}
+    return drawn or any(text(one.args[0]) == text(node) for one in program.calls_of(".shuffle") if one.args)
+
+
 def _indices(program: Program, one: Loss) -> Iterator[Spot]:
     """Find `loss(model(x[rows]), y[i : i + n])`."""
     found: list[list[ast.Subscript]] = []

@@ -21,7 +21,7 @@ _TRAINS = re.compile(r"(compute_|get_|training_)?(loss|criterion)|training_step|
 _CLEARS = re.compile(r"zero_grad|\.grad = |\.grad\.(data\.)?(zero_|fill_)")
 _LOGS = re.compile(r"log|print|eval|save|report|best|verbose|valid|rank|loss.* [<>]", re.IGNORECASE)
 _OTHERS = re.compile(
-    r"target|teacher|large|frozen|pretrain|soft|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric",
+    r"target|teacher|large|frozen|pretrain|soft|next|old|ref|fake|ema|noise|label|neg|momentum|mask|acc|pred|metric|critic|value|return",
     re.IGNORECASE,
 )
 

@@ -23,6 +23,7 @@ from glassgrad.doctor.reading.suspects.loops.training import (
     schedules,
 )
 from glassgrad.doctor.reading.values import WITH_WEIGHTS
+from glassgrad.doctor.reading.values import layer as layer_of
 
 _RATES = {
     "SGD": (2e-6, 1.5),
@@ -94,9 +95,14 @@ def _changes(program: Program, node: ast.stmt, roots: set[str]) -> str:
         layer = full == f"torch.nn.{last(full)}" and last(full) in WITH_WEIGHTS | {"Sequential", "ModuleList"}
         layer = layer or text(value.func) in program.classes
         return next((one for one in roots if layer and target.startswith((f"{one}.", f"{one}["))), "")
-    layer = callee_of(value) == "append" and len(value.args) == 1 and isinstance(value.args[0], ast.Call | ast.Name)
+    layer = callee_of(value) == "append" and len(value.args) == 1 and _is_layer(program, value.args[0])
     makes = layer or callee_of(value) in {"add_module", "setattr"} or _CHANGES.search(callee_of(value))
     return next((one for one in roots if makes and (one in given or f"{owner}.".startswith(f"{one}."))), "")
+
+
+def _is_layer(program: Program, node: ast.expr) -> bool:
+    """Tell whether an expression is a module, or the result of a function of the script that may make one."""
+    return layer_of(program, node) is not None or text(getattr(node, "func", None)) in program.functions
 
 
 @suspects("weights released behind the optimizer")

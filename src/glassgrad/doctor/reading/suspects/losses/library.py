@@ -95,8 +95,28 @@ def _bounded(program: Program, one: Loss) -> Iterator[Spot]:
     }
     found = end(program, one.input)
     if found is not None and found.op in wrong.get(one.kind, ()):
+        block = _last_block(program, one.input, found.node)
+        if block is not None:
+            said = f"{shown(block)}, whose last layer is {shown(found.node)},"
+            yield spot(block, found.node, text=said, loss=one.kind)
+            return
         for node in (found.node, one.call):
             yield spot(node, one.call, text=shown(found.node), loss=one.kind)
+
+
+def _last_block(program: Program, output: ast.expr, part: ast.expr) -> ast.expr | None:
+    """Return the call that makes the last block of a model, if a part stands in the class of the block."""
+    value: ast.expr | None = resolved(program, output)
+    around = program.owner(part)
+    for _ in range(4):
+        made = layer(program, value.func) if isinstance(value, ast.Call) else None
+        forward = program.method(made.owner, "forward") if made is not None else None
+        ends = within(forward, ast.Return)
+        value = resolved(program, ends[-1].value) if len(ends) == 1 and ends[-1].value is not None else None
+        last = layer(program, value.func) if isinstance(value, ast.Call) else None
+        if last is not None and last.owner is not None and last.owner is around:
+            return last.call
+    return None
 
 
 @suspects_each("classes by squared error", losses)

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import is_optimizer
-from glassgrad.doctor.reading.nodes import factors_of, is_op, within
+from glassgrad.doctor.reading.nodes import factors_of, ident, is_op, object_of, reads_in, within
 from glassgrad.doctor.reading.program import Program, argument
-from glassgrad.doctor.reading.rule import Spot
+from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import (
+    assigned,
     calls_of,
     mentions_any,
     named_values,
@@ -68,7 +69,24 @@ def _fresh(program: Program, call: ast.Call) -> object:
     place = text(loops[0]) if loops else text_around(program, call)
     updates = re.search(r"ratio|surr|old_", place) and "backward" in place and ".step(" in place
     acts = re.search(r"env\w*\.step\(", place)
-    return value is not None and program.called(value) in {"sample", "rsample"} and updates and not acts
+    fresh = value is not None and program.called(value) in {"sample", "rsample"}
+    if fresh and updates and not acts:
+        return spot(call, text=shown(call), why="the ratio compares it with the probability of another action")
+    if fresh and isinstance(value, ast.Call) and _is_second(program, call, value):
+        return spot(call, text=shown(call), why="another draw of the same distribution is the action that is taken")
+    return False
+
+
+def _is_second(program: Program, call: ast.Call, drawn: ast.Call) -> bool:
+    """Tell whether `log_prob` judges a draw that nothing else uses, beside another draw of the same distribution."""
+    around = program.around(call)
+    if text(object_of(call)) != text(object_of(drawn)):
+        return False
+    name = ident(call.args[0]) if call.args[0] is not drawn else ""
+    if name and sum(one.id == name for one in within(around, ast.Name)) > 2:
+        return False
+    others = [one for one, value, _ in assigned(around) if value is not drawn and text(value) == text(drawn)]
+    return bool(reads_in(around) & {ident(one) for one in others})
 
 
 @suspects_rows("ratio of two policies", named_values)

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
-from glassgrad.doctor.reading.nodes import callee_of, factors_of, is_op, object_of, target_of, within
+from glassgrad.doctor.reading.nodes import callee_of, elements, factors_of, ident, is_op, object_of, target_of, within
 from glassgrad.doctor.reading.program import Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import (
+    assigned,
     calls_of,
     mentions_any,
     named_values,
@@ -34,6 +35,9 @@ _TARGET = re.compile(r"(^|_)(target|tgt)(_|s?\d*$)|target$", re.IGNORECASE)
 _STATE = re.compile(r"^(b_|batch_)?(cur\w*_|current_)?(states?|obs|observations?|s|o)(_batch|_b|_t|_tensor)?$")
 _STATELIKE = re.compile(r"state|obs|^s$|^o$|^x$|cur", re.IGNORECASE)
 _NEXT = re.compile(r"next|new|_prime|\w_$|2$|_p$", re.IGNORECASE)
+_ASIDE = re.compile(r"^_|^$|info|idx|ind(ex|ices)|weight|log|env|action|^a")
+_MOST_PARTS = 7
+"""The number of parts that a transition does not have."""
 _STORES = frozenset({"push", "append", "add", "store", "remember", "put", "insert", "cache", "save", "memorize"})
 _EPSILON = re.compile(r"eps", re.IGNORECASE)
 
@@ -67,10 +71,13 @@ def _targets(program: Program) -> Iterator[tuple[ast.BinOp, list[ast.expr]]]:
 @suspects("future valued behind the end")
 def _bootstraps(program: Program) -> Iterator[Spot]:
     """Find `r + gamma * next` without the flag of the end, in a script that has one."""
-    if not mentions_any(program, _DONE):
-        return
+    flagged = mentions_any(program, _DONE)
     for node, others in _targets(program):
         said = program.statement(node)
+        if _unread_end(program, node):
+            yield look_at(node)
+        if not flagged or _unread_end(program, node):
+            continue
         mine = [*words_in(said), *(one for part in others for one in _sources(program, part))]
         recursive = isinstance(said, ast.Assign) and any(
             text(said.targets[0]) == text(one) or word(program, said.targets[0]) == word(program, one) for one in others
@@ -84,6 +91,28 @@ def _bootstraps(program: Program) -> Iterator[Spot]:
         returned = re.search(r"if [^\n]*(None|done|end|final)[^\n]*:\s+(return|continue)", inside)
         if not returned and not any(re.search(one, text_around(program, node)) for one in masked):
             yield look_at(node)
+
+
+def _unread_end(program: Program, node: ast.expr) -> bool:
+    """Tell whether the function around a target gets a flag of the end, or more than it needs of a transition, unread.
+
+    A flag is a parameter of such a name. A part of a transition is what is unpacked beside the reward.
+    """
+    around = program.around(node)
+    reads = [one for one in within(around, ast.Name) if isinstance(one.ctx, ast.Load)]
+    kept = [(text(target), part) for target, value, _ in assigned(around) for part in within(value, ast.Name)]
+    casts = {part for target, part in kept if target == part.id}
+    read = {one.id for one in reads if one not in casts}
+    given = [one.arg for one in within(around.args, ast.arg)] if not isinstance(around, ast.Module) else []
+    if any(_ENDED.search(one) and one not in read for one in given):
+        return True
+    for one in within(around, ast.Assign):
+        sampled = isinstance(one.value, ast.Call) and callee_of(one.value) not in {"step", "reset"}
+        names = [ident(part) for part in elements(one.targets[0])] if sampled else []
+        unread = [name for name in names if name not in read and not _ASIDE.search(name)]
+        if len(names) > 3 and len(unread) == 1 and sum(bool(REWARD.search(name)) for name in names) == 1:
+            return not REWARD.search(unread[0]) and len(names) < _MOST_PARTS
+    return False
 
 
 def _sources(program: Program, node: ast.expr, depth: int = 0) -> Iterator[str]:
@@ -328,7 +357,7 @@ def _reset(program: Program, statement: ast.Assign, names: list[ast.expr]) -> It
     """Find episodes in a loop without a reset in it, and loops of steps that pass over the end of an episode."""
     loops, function = program.loops(statement), text(statement.value)
     receiver = function.partition(".step(")[0]
-    if re.search(r"envs|vec", receiver):
+    if re.search(r"envs|vec", receiver) or _begins_itself(program, receiver):
         return
     outer = loops[-1]
     inside = re.search(r"reset\w*\(|rollout|run_episode", text(outer))
@@ -338,6 +367,13 @@ def _reset(program: Program, statement: ast.Assign, names: list[ast.expr]) -> It
         yield spot(outer, statement, text=loop, what="starts no new episode")
     elif ends and isinstance(loops[0], ast.For) and not _is_tested(loops, ends) and not inside:
         yield look_at(statement, what="goes on after the end of an episode")
+
+
+def _begins_itself(program: Program, receiver: str) -> bool:
+    """Tell whether the only class of the script with a method `step` begins anew where an episode is over."""
+    steps = [one.methods["step"] for one in program.classes.values() if "step" in one.methods]
+    own = len(steps) == 1 and receiver != "self"
+    return own and bool(re.search(r"where\(|reset\(|\[~?\w*(done|over|end|term|fell|out)\w*\] =", text(steps[0])))
 
 
 def _is_tested(loops: list[ast.For | ast.AsyncFor | ast.While], name: str) -> bool:

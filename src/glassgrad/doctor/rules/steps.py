@@ -156,7 +156,8 @@ def _exploding(run: Run, data: MonitorData) -> Iterator[Seen]:
         return
     scaled = bool(run.setup.optimizers) and all(kind in ADAPTIVE for kind, _ in run.setup.optimizers)
     finite = not len(run.losses) or bool(np.isfinite(run.losses[:, 1]).all())
-    milder = "info" if scaled and finite and high.max() < HUGE else ""
+    held = finite and any(_clipped.look(run))  # the steps are as long as the limit says
+    milder = "info" if (scaled and finite and high.max() < HUGE) or held else ""
     sample, at = np.unravel_index(int(high.argmax()), high.shape)
     what = (
         f"the gradient of {data.parameters[places[at]]} is {high[sample, at]:.1e} times as large as its weights in "

@@ -79,12 +79,19 @@ def _idle_columns(model: Module, args: Args, known: tuple[int, Array]) -> tuple[
     if array.dtype.kind != "f" or array.ndim not in {2, 3} or not 2 < array.shape[-1] <= _COLUMNS:
         return ()
     found = []
-    for name, column in (("first", 0), ("last", -1)):
+    strides = array.ndim == 3 and any(map(_strides, model.modules()))  # the last windows may end before the last place
+    for name, column in (("first", 0), ("last", -1))[: 1 if strides else 2]:
         changed = array.copy()
         changed[..., column] = _turned(array[..., column])
         if list(_without_effect(model, args, {place: changed})):
             found.append(name)
     return tuple(found)
+
+
+def _strides(module: Module) -> bool:
+    """Tell whether a convolution or a pooling moves on by more than one place."""
+    stride = getattr(module, "stride", 1)
+    return any(isinstance(one, int) and one > 1 for one in (stride if isinstance(stride, tuple) else (stride,)))
 
 
 def _without_effect(model: Module, args: Args, changes: dict[int, Array]) -> Iterator[int]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.iterations import Iteration, iterations, rounds, trainings
-from glassgrad.doctor.reading.nodes import arguments, callee_of, is_op, names_in, within
+from glassgrad.doctor.reading.nodes import arguments, callee_of, factors_of, ident, is_op, names_in, within
 from glassgrad.doctor.reading.program import LOOPS, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
@@ -157,7 +157,7 @@ def _is_rate(node: ast.expr) -> bool:
         last_part = [one for one in ast.walk(node) if is_op(one, ast.Div)]
         if any(re.search(r"lr|rate", text(one.right), re.IGNORECASE) for one in last_part):
             return False
-    names = {one for one in names_in(node) if re.fullmatch(_RATE, one, re.IGNORECASE)}
+    names = {one for one in (*names_in(node), *map(ident, factors_of(node))) if re.fullmatch(_RATE, one, re.IGNORECASE)}
     value = number(node)
     return bool(names) or "['lr']" in text(node) or (value is not None and 0 < value < 0.02)
 

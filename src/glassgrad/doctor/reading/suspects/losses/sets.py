@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import last, named
-from glassgrad.doctor.reading.nodes import arguments, factors_of, is_op, names_in, target_of, within
+from glassgrad.doctor.reading.nodes import (
+    arguments,
+    compares,
+    factors_of,
+    is_op,
+    method_of,
+    names_in,
+    target_of,
+    within,
+)
 from glassgrad.doctor.reading.program import DEEPEST, FUNCTIONS, Function, Program, argument, constant, number
 from glassgrad.doctor.reading.rule import Spot, shown
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
@@ -225,12 +234,21 @@ def _labels_of_alike(program: Program) -> Iterator[tuple[int, ast.expr | ast.stm
             yield from [] if alike is None else [(alike, node)]
 
 
+def _is_of_pair(node: ast.Compare) -> bool:
+    """Tell whether a comparison is one of two variables, and of no prediction."""
+    sides = [text(one) for one in (node.left, node.comparators[0])]
+    return all(re.fullmatch(r"[\w.\[\]]+", one) and not re.search("pred|out|guess", one) for one in sides)
+
+
 def _says_alike(node: ast.expr) -> int | None:
-    """Return the label of pairs that belong together, of `float(same)`, `1 - same` or `0.0 if same else 1.0`."""
+    """Return the label of pairs that belong together, of `float(same)`, `1 - same`, `int(p == q)`, `0 if same else 1`."""
     inner = node.args if isinstance(node, ast.Call) and stem_of(node.func) != "len" else []
     inner = node.elts if isinstance(node, ast.List) else inner
+    inner = [node.func.value] if method_of(node) == "float" and not inner else inner
     if len(inner) == 1:
         return _says_alike(inner[0])
+    if compares(node, ast.Eq | ast.NotEq) and _is_of_pair(node):
+        return int(isinstance(node.ops[0], ast.Eq))
     if isinstance(node, ast.IfExp) and _ALIKE.match(text(node.test)) and number(node.body) in {0, 1}:
         return int(number(node.body) or 0)
     turned = complement(node) or (node.operand if isinstance(node, ast.UnaryOp) else None)

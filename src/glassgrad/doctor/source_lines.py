@@ -19,6 +19,7 @@ from glassgrad.doctor.reading.nodes import (
     has_attribute,
     indices,
     is_name,
+    is_negative,
     method_of,
     within,
 )
@@ -161,6 +162,13 @@ def masking(files: Iterable[str]) -> str:
         return bool(compared) and any("mask" in name or "pad" in name for name in names)
 
     return _first(files, masks) or _first(files, lambda node: "masked_fill" in callee_of(node))
+
+
+@_first_line()
+def ignoring(node: ast.AST) -> bool:
+    """Find the first line that gives a loss an index to ignore, and no number below 0."""
+    given = [one.value for one in node.keywords if one.arg == "ignore_index"] if isinstance(node, ast.Call) else []
+    return any(not is_negative(one) for one in given)
 
 
 @_first_line()

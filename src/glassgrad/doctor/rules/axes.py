@@ -210,6 +210,8 @@ def _padding(run: Run) -> Iterator[Seen]:
         return
     if found.by_index and not (any(op.name in _MIXES for op in run.graph.ops)):
         return  # the embedding of the filler is 0
+    if found.counted and source_lines.ignoring(run.parts.files):
+        return
     if found.counted:
         where = run.calls.line("loss")
         what = (

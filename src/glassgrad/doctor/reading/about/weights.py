@@ -16,10 +16,12 @@ from glassgrad.doctor.reading.nodes import (
     callee_of,
     compares,
     holds,
+    ident,
     is_name,
     is_op,
     method_of,
     object_of,
+    of_self,
     only_target,
     target_text,
     within,
@@ -220,26 +222,28 @@ def _used_up(program: Program) -> Iterator[Spot]:
         target, value = only_target(node), node.value
         lazy = isinstance(value, ast.GeneratorExp) or callee_of(value) == "filter"
         makes = callee_of(value) == "parameters" or (lazy and "parameters" in ast.unparse(value))
-        if not makes or not isinstance(target, ast.Name):
+        if not makes or not (isinstance(target, ast.Name) or of_self(target)):
             continue
         if isinstance(value, ast.Call) and flow(program).callee(value) is not None:
             continue  # a method of the script may return a list
-        uses = _consumers(program, node, target.id)
+        uses = _consumers(program, node, target)
         if len(uses) > 1 or (uses and program.loops(uses[0]) and not program.loops(node)):
-            yield spot(uses[1] if len(uses) > 1 else uses[0], node, text=shown(node), name=target.id)
+            yield spot(uses[1] if len(uses) > 1 else uses[0], node, text=shown(node), name=shown(target))
 
 
-def _consumers(program: Program, made: ast.Assign, name: str) -> list[ast.expr]:
+def _consumers(program: Program, made: ast.Assign, target: ast.Name | ast.Attribute) -> list[ast.expr]:
     """Return the calls and loops after an assignment that exhaust its generator."""
     found: list[ast.expr] = []
-    scope = program.scope(made)
-    if len(program.bindings(scope, name)) != 1:
+    scope, name, owner = program.scope(made), ident(target), program.owner(made)
+    own = isinstance(target, ast.Attribute)
+    if len(program.attribute(owner, name) if own else program.bindings(scope, name)) != 1:
         return []
-    for node in program.every(ast.Name):
-        if node.id != name or not isinstance(node.ctx, ast.Load):
+    for node in program.every(type(target)):
+        if ast.unparse(node) != ast.unparse(target) or not isinstance(node.ctx, ast.Load):
             continue
         outer = program.parents.get(node)
-        if program.scope(node) is not scope and not isinstance(scope, ast.Module):
+        elsewhere = program.owner(node) is not owner if own else program.scope(node) is not scope
+        if elsewhere and (own or not isinstance(scope, ast.Module)):
             continue
         if isinstance(outer, ast.Call) and node in outer.args:
             full = program.names.full(outer.func)

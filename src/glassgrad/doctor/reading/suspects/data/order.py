@@ -239,9 +239,16 @@ def _has_windows(program: Program) -> bool:
     return False
 
 
+_OF_BOTH = re.compile(r"\.dataset\.(transforms?|augment\w*|train\w*)$")
+
+
 @suspects("both parts share the augmentation")
 def _shared(program: Program) -> Iterator[Spot]:
-    """Find `random_split` of a data set that changes its examples at random, and `.dataset.transform = ...`."""
+    """Find `random_split` of a data set that changes its examples at random, or else `.dataset.transform = ...`."""
+    sets = [one for target, _, one in assigned(program.tree) if _OF_BOTH.search(text(target))]
+    if sets:
+        yield from (spot(one, text="the split", made=shown(one)) for one in sets)
+        return
     for call in program.calls:
         given = argument(call, "dataset", 0) if program.called(call) == "random_split" else None
         made = program.written(given)
@@ -250,9 +257,6 @@ def _shared(program: Program) -> Iterator[Spot]:
         random = item is not None and is_drawn(program, item)
         if isinstance(made, ast.Call) and (random or any(_augments(program, one) for one in made.keywords)):
             yield look_at(call, made, made=shown(made))
-    for target, _, node in assigned(program.tree):
-        if re.search(r"\.dataset\.(transforms?|augment\w*|train\w*)$", text(target)):
-            yield look_at(node, made=text(target))
 
 
 def _augments(program: Program, given: ast.keyword) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import indices, is_name, is_op, within
+from glassgrad.doctor.reading.nodes import indices, is_name, is_op, method_of, names_in, within
 from glassgrad.doctor.reading.program import FUNCTIONS, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import LABELS, is_drawn, loaders
@@ -245,7 +245,7 @@ def _unmoved(program: Program, function: Function) -> Iterator[Spot]:
             continue
         block = program.parents.get(node)
         around = block if isinstance(block, ast.If) else function
-        others = [one for one, _, other in assigned(around) if other is not node and other.lineno >= node.lineno - 3]
+        others = [one for one, _, other in assigned(around) if one is not target and other.lineno >= node.lineno - 3]
         sets = {stem_of(it) for one in others for it in ast.walk(one)}
         sets |= {stem_of(one.target) for one in within(around, ast.AugAssign)}
         if not any(map(_PLACES.search, sets)) and not any(map(_PLACES.search, words_in(value))):
@@ -256,6 +256,33 @@ def _moves(program: Program, value: ast.expr) -> bool:
     """Tell whether an expression flips, turns, shifts or crops an array."""
     names = {program.called(one) for one in ast.walk(value)}
     return bool(names & _FLIPS) or "::-1" in text(value)
+
+
+_COORDINATE = re.compile(r"^(?:[b-z]|grid_?|cell_?|cent(?:er|re)_?|box_?|\w+_)?([xy])(?:\d|[ci]|_\w+)?$")
+_COLUMNS = {"col": "x", "cols": "x", "column": "x", "row": "y", "rows": "y"}
+
+
+@suspects("place written at x, y")
+def _places_turned(program: Program) -> Iterator[Spot]:
+    """Find `label[cell_x, cell_y] = 1` beside `image[y0:y1, x0:x1]`, in a script with convolutions."""
+    rows = [
+        (one, list(itertools.pairwise(_side(part) for part in indices(one)))) for one in program.every(ast.Subscript)
+    ]
+    reads = next((one for one, order in rows if ("y", "x") in order), None)
+    if reads is None or not re.search(r"[cC]onv\w*2d", source(program)):
+        return
+    for one, order in rows:
+        made = program.written(one.value)
+        pixels = method_of(made) == "load"  # of PIL, which takes x first
+        if isinstance(one.ctx, ast.Store) and ("x", "y") in order and not pixels:
+            yield look_at(one, reads, reads=shown(reads))
+
+
+def _side(node: ast.expr) -> str:
+    """Return "x" or "y" for an index whose variables are coordinates of that axis; empty for others."""
+    known = ((one, _COORDINATE.match(one)) for one in names_in(node))
+    found = {_COLUMNS.get(name, one.group(1) if one else "") for name, one in known} - {""}
+    return found.pop() if len(found) == 1 else ""
 
 
 _GIVEN = named("mask masks bboxes keypoints bbox boxes target label")

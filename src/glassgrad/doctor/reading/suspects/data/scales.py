@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import is_op
+from glassgrad.doctor.reading.nodes import is_op, within, without
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, constant, number, place_of
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.data.roles import HELD_OUT, LABELS, TRAIN, is_drawn, training_loops, uses_of
@@ -336,9 +337,20 @@ def _cut(program: Program) -> Iterator[Spot]:
         whole = cast or (name in {"long", "int", "LongTensor", "IntTensor"} and not plain)
         said = stem_of(given) if given is not None else ""
         target = targets_of(program, node)
+        whole = whole and "//" not in kind
         inputs = _INPUTS.search(said) and not embeds and not LABELS.search(said) and not LABELS.search(target)
-        if whole and "//" not in kind and (inputs or (regression and (LABELS.search(said) or LABELS.search(target)))):
+        if whole and (
+            inputs or _is_divided(program, given) or (regression and (LABELS.search(said) or LABELS.search(target)))
+        ):
             yield look_at(node)
+
+
+def _is_divided(program: Program, node: ast.expr | None) -> bool:
+    """Tell whether a value comes from a function of the script that divides by 255."""
+    inner = without(node, "squeeze", "float", "contiguous", "clone") if node is not None else None
+    entered = flow(program).callee(inner) if isinstance(inner, ast.Call) else None
+    results = [text(one.value) for one in within(entered.function, ast.Return)] if entered is not None else []
+    return bool(results) and all(re.search(r"(/ |div_?\()255\b", one) for one in results)
 
 
 @suspects("array of integers takes fractions")

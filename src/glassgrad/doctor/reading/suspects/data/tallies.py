@@ -23,6 +23,7 @@ _FIGURE = re.compile(
 
 _SHIFTED = re.compile(
     r"\[0\] \+ (list\()?(?P<name>\w+)\[:-1\]\)?"
+    r"|\[0\] \+ \[(?P<each>[\w.]+|len\([\w.]+\)) for \w+ in [\w.]+\[:-1\]\]"
     r"|[\w.]+\([\[(](\[0\]|[\w.]*(tensor|zeros|array)\(.*?\)), (?P<other>\w+)\[:-1\][\])].*\)"
 )
 """Sizes moved on by one place, with a zero before them."""
@@ -154,6 +155,8 @@ def _padded(program: Program) -> Iterator[Spot]:
         return
     for node in program.every(ast.Compare):
         if isinstance(node.ops[0], ast.Eq) and isinstance(node.left, ast.Call | ast.Name):
+            if re.fullmatch(r".*(arg)?max\((dim=)?1\)", text(node.left)) and "ignore_index" not in source(program):
+                continue  # one class for each sequence
             said = text(program.statement(node))
             best = any("argmax" in text(one.node) or "max(" in text(one.node) for one in flow(program).ends(node.left))
             reduced = re.search(r"==[^=]*\)\.(float\(\)\.|double\(\)\.)?(mean|sum)\(", said)
@@ -200,13 +203,15 @@ def _offsets(program: Program, node: ast.BinOp | ast.Call) -> object:
     if isinstance(program.parents.get(node), ast.BinOp):
         return False
     said = re.fullmatch(_SHIFTED, text(node))
-    name = said and (said["name"] or said["other"])
+    name = said and (said["name"] or said["each"] or said["other"])
     if not name or not re.search(r"len|num|count|size|nodes|atoms|points|^n_|^ns$", name, re.IGNORECASE):
         return False
     held = [text(value) for target, value, _ in assigned(program.tree) if stem_of(target) == name]
     outer = program.parents.get(node)
     inner = isinstance(outer, ast.Call) and re.search(r"cumsum|accumulate", text(outer))
-    later = re.search(rf"{name}\b.*(cumsum|accumulate)|(cumsum|accumulate).*\b{name}\b", " ".join(held))
+    later = re.search(
+        rf"{re.escape(name)}.*(cumsum|accumulate)|(cumsum|accumulate).*\b{re.escape(name)}", " ".join(held)
+    )
     target = program.statement(node)
     goes_on = f"cumsum({stem_of(getattr(target, 'targets', [None])[0])}" in source(program)
     return not inner and not later and not goes_on and look_at(node, name=name)

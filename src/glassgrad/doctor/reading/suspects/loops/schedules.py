@@ -17,6 +17,7 @@ from glassgrad.doctor.reading.suspects.lookup import source, text
 from glassgrad.doctor.reading.suspects.loops.training import (
     conditions,
     given_number,
+    optimizers,
     schedule_name,
     schedule_of,
     schedules,
@@ -131,6 +132,8 @@ def _epochs(program: Program, outer: Iteration) -> float | None:
 def _multiplier(program: Program, name: str, made: ast.Call) -> Iterator[Spot]:
     """Find a function for LambdaLR that returns a rate instead of a factor."""
     given = argument(made, "lr_lambda", 1) if name == "LambdaLR" else None
+    if any(given_number(program, one, "lr", 1) == 1 for one in optimizers(program)):
+        return  # the product with 1 is the rate
     for one in flow(program).ends(given) if given is not None else ():
         function = _function(program, one)
         for result in _results(function) if function is not None else ():

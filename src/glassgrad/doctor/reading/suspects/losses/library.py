@@ -10,12 +10,12 @@ from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.gradients import switched_off
 from glassgrad.doctor.reading.iterations import trainings
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import arguments, elements, is_op, within
-from glassgrad.doctor.reading.program import Program, argument, constant
+from glassgrad.doctor.reading.nodes import arguments, elements, is_op, method_of, object_of, within
+from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.lookup import stem_of, text
+from glassgrad.doctor.reading.suspects.lookup import functions, stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     called,
     is_target,
@@ -232,7 +232,7 @@ def _label(node: ast.expr | None) -> str:
 
 @suspects("labels that no loss reads")
 def _unread(program: Program) -> Iterator[Spot]:
-    """Find a training loop that unpacks labels and never uses them, in a script about no reconstruction."""
+    """Find a training loop, or a step, that gets labels and never uses them, in a script about no reconstruction."""
     if any(word in source(program) for word in ("autoencod", "vae", "recon", "generator", "simclr", "noise")):
         return
     for iteration in trainings(program):
@@ -245,6 +245,21 @@ def _unread(program: Program) -> Iterator[Spot]:
         if len(names) > 1 and wanted and not set(wanted) & read:
             inner = [one.call for one in losses(program) if loop in program.loops(one.call)]
             yield spot(inner[0] if inner else loop, text=wanted[0])
+    for function in functions(program):
+        backward = next((one for one in within(function, ast.Call) if method_of(one) == "backward"), None)
+        for call in program.uses(function) if backward is not None else ():
+            for name in _given_beside(function, call):
+                bound = program.bound(object_of(backward))
+                yield spot(program.statement(bound.statement if bound is not None else backward or call), text=name)
+
+
+def _given_beside(function: Function, call: ast.Call) -> set[str]:
+    """Return the parameters that a function never reads and that get the same rows as another: `step(x[at], y[at])`."""
+    names = [one.arg for one in function.args.args if one.arg not in {"self", "cls"}]
+    pairs = [(name, one) for name, one in zip(names, call.args, strict=False) if isinstance(one, ast.Subscript)]
+    rows = [text(one.slice) for _, one in pairs]
+    read = {one.id for line in function.body for one in within(line, ast.Name)}
+    return {name for name, one in pairs if name not in read and rows.count(text(one.slice)) > 1 and name[0] != "_"}
 
 
 @suspects_each("prediction cut before its loss", losses)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.reading.nodes import both_ways, is_op, names_in, within
+from glassgrad.doctor.reading.nodes import both_ways, elements, is_op, names_in, within
 from glassgrad.doctor.reading.program import Function, Program, argument, constant
 from glassgrad.doctor.reading.ranks import is_column
 from glassgrad.doctor.reading.rule import Spot, shown, spot
-from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each
+from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import stem_of, text
 from glassgrad.doctor.reading.suspects.losses.formulas import (
     KEEPING,
@@ -30,6 +30,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
     target_name,
     terms_of,
     unsigned_factors,
+    uses_of,
     words,
     words_of,
 )
@@ -284,3 +285,23 @@ def _upside_down(program: Program, call: ast.Call) -> Iterator[Spot]:
 def _class_weights(program: Program, call: ast.Call) -> object:
     name = library_name(program, call)
     return name in {"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"} and argument(call, "weight")
+
+
+# --- places that a loss ignores ---
+
+_NO_CLASS = re.compile(r"pad|ignore|void|unlabel|[<\[]|^[-_X]?$", re.IGNORECASE)
+
+
+@suspects_rows("first class ignored", uses_of("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss"))
+def _first_ignored(program: Program, call: ast.Call, made: ast.Call) -> Iterator[Spot]:
+    """Find ignore_index=0 beside `{tag: i for i, tag in enumerate(tags)}` of tags that begin with no padding."""
+    if setting(program, argument(call, "ignore_index") or argument(made, "ignore_index")) != 0:
+        return
+    for node in program.every(ast.DictComp):
+        over, target = node.generators[0].iter, elements(node.generators[0].target)
+        plain = isinstance(over, ast.Call) and program.called(over) == "enumerate" and len(over.args) == 1
+        listed = program.written(over.args[0]) if isinstance(over, ast.Call) and plain else None
+        first = constant(next(iter(elements(listed)), None))
+        begins = bool(target) and text(target[0]) == text(node.value) and isinstance(first, str)
+        if begins and isinstance(first, str) and not _NO_CLASS.search(first):
+            yield look_at(made, program.statement(node), call, first=first, numbers=shown(node))

@@ -16,6 +16,7 @@ from glassgrad.doctor.reading.nodes import (
     is_op,
     method_of,
     names_in,
+    object_of,
     target_of,
     within,
 )
@@ -241,10 +242,11 @@ def _is_of_pair(node: ast.Compare) -> bool:
 
 
 def _says_alike(node: ast.expr) -> int | None:
-    """Return the label of pairs that belong together, of `float(same)`, `1 - same`, `int(p == q)`, `0 if same else 1`."""
+    """Return the label of pairs that belong together, of `float(same)`, `1 - same`, `p == q` or `0 if same else 1`."""
     inner = node.args if isinstance(node, ast.Call) and stem_of(node.func) != "len" else []
     inner = node.elts if isinstance(node, ast.List) else inner
-    inner = [node.func.value] if method_of(node) == "float" and not inner else inner
+    owner = object_of(node) if method_of(node) == "float" and not inner else None
+    inner = inner if owner is None else [owner]
     if len(inner) == 1:
         return _says_alike(inner[0])
     if compares(node, ast.Eq | ast.NotEq) and _is_of_pair(node):

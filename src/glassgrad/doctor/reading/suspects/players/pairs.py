@@ -221,6 +221,29 @@ def _teacher(program: Program, one: Loss) -> Iterator[Spot]:
         yield look_at(one.call, what="the temperature divides the scores of one side only")
 
 
+@suspects("teacher compared with itself")
+def _taught_itself(program: Program) -> Iterator[Spot]:
+    """Find `-(softmax(t / T) * log_softmax(t / T)).sum()` and the same kl_div of a model that nobody trains."""
+    pairs = [(one, one.left, one.right) for one in program.every(ast.BinOp) if is_op(one, ast.Mult)]
+    for node, left, right in [*pairs, *((one.call, one.input, one.target) for one in losses(program))]:
+        sides = [stands_for(program, core(program, one)) for one in (left, right) if one is not None]
+        kinds = {program.called(one) for one in sides}
+        given = [program.operand(one) for one in sides if isinstance(one, ast.Call)]
+        if kinds != {"softmax", "log_softmax"} or text(given[0]) != text(given[1]):
+            continue
+        for name in within(given[0], ast.Name):
+            made = program.value_of(name)
+            if isinstance(made, ast.Call) and _is_frozen(program, text(made.func)):
+                learns = next(one for one in sides if program.called(one) == "log_softmax")
+                yield look_at(learns, node, teacher=text(made.func))
+
+
+def _is_frozen(program: Program, model: str) -> bool:
+    """Tell whether a model is a teacher by its name, or has parameters that a script freezes."""
+    freezes = rf"{re.escape(model)}\.(requires_grad_\(False|parameters\(\):\s+\w+\.requires_grad(_\(| = )False)"
+    return bool(re.search("teacher", model) or re.search(freezes, source(program)))
+
+
 @suspects_each("temperature not made good", losses)
 def _made_good(program: Program, one: Loss) -> object:
     inside = text_around(program, one.call)

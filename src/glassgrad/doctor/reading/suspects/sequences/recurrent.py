@@ -150,7 +150,9 @@ def _stacked(program: Program, call: ast.Call) -> object:
 
 @suspects("last step may be padding")
 def _last_is_padding(program: Program) -> Iterator[Spot]:
-    """Find `outputs[:, -1]` or `outputs[-1]` in a script that pads, and never packs."""
+    """Find `outputs[:, -1]` or `outputs[-1]` in a script that pads and never packs, or of what was unpacked."""
+    if says(program, "pad_packed_sequence"):
+        yield from _last_of_unpacked(program)
     if not says(program, _PADS) or says(program, r"pack_padded|pack_sequence|pad_left|padding_side"):
         return
     for one in runs(program):
@@ -161,6 +163,17 @@ def _last_is_padding(program: Program) -> Iterator[Spot]:
             outer = program.parents.get(state)
             if isinstance(outer, ast.Subscript) and constant(outer.slice) == -1 and says(program, r"pad_sequence\("):
                 yield look_at(outer)
+
+
+def _last_of_unpacked(program: Program) -> Iterator[Spot]:
+    """Find `outputs[:, -1]` of `pad_packed_sequence`, which has numbers there for the longest sequences only."""
+    for node in program.every(ast.Subscript):
+        bound = program.bound(node.value)
+        made = bound.value if bound is not None and bound.item in {None, 0} else None
+        if not isinstance(made, ast.Call) or program.called(made) != "pad_packed_sequence":
+            continue
+        if pick(node) == (int(flag(program, made, "batch_first", 1) is True), -1):
+            yield look_at(node, made)
 
 
 @suspects("packing with the time first")

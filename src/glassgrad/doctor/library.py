@@ -126,6 +126,11 @@ def values(parameter: Tensor) -> Array:
     return cast("Array", held if isinstance(held, np.ndarray) else numbers(parameter))  # a parameter always has numbers
 
 
+def is_half(parameter: Tensor) -> bool:
+    """Tell whether a tensor keeps its numbers in 16 bits."""
+    return str(getattr(parameter, "dtype", "")).endswith("float16")
+
+
 def trainable(parameter: Tensor) -> bool:
     """Tell whether gradients are wanted for a parameter."""
     return bool(getattr(parameter, "requires_grad", True))

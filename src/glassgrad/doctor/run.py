@@ -153,6 +153,7 @@ class Run:
             `validations`: those of passes without gradients, as far as their targets were found, with `held`: (inputs,
             targets) of these.
         sizes: the norms of the parameters as they are now.
+        rounded: by parameter of 16 bits, the share of its numbers with a gradient that a step leaves as they are.
 
     Example:
         >>> import glassgrad as gg
@@ -186,6 +187,7 @@ class Run:
     validations: tuple[Score, ...] = ()
     held: tuple[tuple[Array, Array], ...] = ()
     sizes: tuple[float, ...] = ()
+    rounded: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def curve(self) -> Array:

@@ -21,6 +21,7 @@ from glassgrad.doctor.reading.nodes import (
     is_name,
     is_negative,
     method_of,
+    object_of,
     within,
 )
 
@@ -36,6 +37,7 @@ _MADE = named("tensor as_tensor from_numpy array Tensor FloatTensor")
 """Functions that make a tensor of numbers."""
 _LOSSES = re.compile(r"cross_entropy|nll_loss|criterion|crit\b|loss|(^|[._])(ce|nll)$", re.IGNORECASE)
 """Names of functions that take class numbers."""
+_MODELS = re.compile(r"model|net\b|self$|coder|[A-Z]\w*\(")
 CUTS = named("detach item numpy tolist argmax no_grad")
 
 
@@ -162,6 +164,15 @@ def masking(files: Iterable[str]) -> str:
         return bool(compared) and any("mask" in name or "pad" in name for name in names)
 
     return _first(files, masks) or _first(files, lambda node: "masked_fill" in callee_of(node))
+
+
+@_first_line()
+def halving(node: ast.AST) -> bool:
+    """Find the first line that converts a model to 16 bits."""
+    owner = object_of(node)
+    name = callee_of(node) if owner is not None and _MODELS.search(ast.unparse(owner)) else ""
+    given = " ".join(map(ast.unparse, arguments(node))) if isinstance(node, ast.Call) else ""
+    return name in {"half", "bfloat16"} or (name == "to" and re.search("float16|half|dtype", given) is not None)
 
 
 @_first_line()

@@ -157,6 +157,7 @@ class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
             validations=tuple(self._structure.validations.scores),
             held=tuple(self._structure.validations.examples),
             sizes=tuple(self._sampler.sizes()),
+            rounded=self._sampler.rounded(),
         )
 
     @property

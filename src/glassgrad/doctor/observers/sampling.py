@@ -211,6 +211,10 @@ def _sizes(values: Array, g: Array | None) -> dict[str, float]:
     return found
 
 
+_SHARES = 4
+"""The number of samples that a share of lost updates needs."""
+
+
 @dataclass
 class _Past:
     """The gradients of a step, None for a parameter without, and the distance by which it then moved the weights."""
@@ -228,6 +232,7 @@ class Sampler:
         self._preset = preset
         self._past: _Past | None = None
         self._weights: list[Array] | None = None
+        self._lost: dict[str, list[float]] = {}
 
     def before(self) -> None:
         """Keep the weights at the beginning of the step."""
@@ -240,8 +245,16 @@ class Sampler:
             return
         moved = updates.between(weights, values_of(self._named, copied=False))
         sample.values["update_norm"] = updates.measure(moved)
+        for (name, parameter), one in zip(self._named, moved, strict=True):
+            g = scaling.gradient(parameter) if library.is_half(parameter) else None
+            if g is not None and (g != 0).any():
+                self._lost.setdefault(name, []).append(float((one[g != 0] == 0).mean()))
         if self._past is not None and self._past.step == sample.step:
             self._past.moved = [one.reshape(-1) for one in moved]
+
+    def rounded(self) -> dict[str, float]:
+        """Return for weights of 16 bits the median share of the numbers with a gradient that a step leaves alone."""
+        return {name: float(np.median(shares)) for name, shares in self._lost.items() if len(shares) >= _SHARES}
 
     def sizes(self) -> list[float]:
         """Return the norms of the weights."""

@@ -344,7 +344,7 @@ def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
     names = [
         name
         for at, name in enumerate(data.parameters)
-        if name not in {*run.setup.not_given, *run.setup.rested, *run.parts.thawed}
+        if name not in {*run.setup.not_given, *run.setup.rested, *run.parts.thawed, *run.rounded}
         and still[rate, at].sum() > 2
         and still[rate, at].all()
     ]

@@ -393,7 +393,7 @@ def _padding(program: Program) -> Iterator[Spot]:
             given = node.generators[0].iter
             count = len(given.args) if isinstance(given, ast.Call) and not given.keywords else 0
             begins = count == 1 and program.called(given) == "enumerate"
-            apart = count == 1 and "-100" in said and LABELS.search(text(program.operand(given)))  # another filler
+            apart = isinstance(given, ast.Call) and "-100" in said and LABELS.search(text(program.operand(given)))
             if begins and not apart and not re.search(r"\[.*\] \+|pad", text(given), re.IGNORECASE):
                 yield look_at(node)
 

@@ -266,7 +266,8 @@ _COLUMNS = {"col": "x", "cols": "x", "column": "x", "row": "y", "rows": "y"}
 def _places_turned(program: Program) -> Iterator[Spot]:
     """Find `label[cell_x, cell_y] = 1` beside `image[y0:y1, x0:x1]`, in a script with convolutions."""
     rows = [
-        (one, list(itertools.pairwise(_side(part) for part in indices(one)))) for one in program.every(ast.Subscript)
+        (one, list(itertools.pairwise(_side(part) or _side(program.written(part) or part) for part in indices(one))))
+        for one in program.every(ast.Subscript)
     ]
     reads = next((one for one, order in rows if ("y", "x") in order), None)
     if reads is None or not re.search(r"[cC]onv\w*2d", source(program)):

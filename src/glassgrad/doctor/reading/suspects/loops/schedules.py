@@ -160,7 +160,8 @@ def _is_rate(node: ast.expr) -> bool:
         last_part = [one for one in ast.walk(node) if is_op(one, ast.Div)]
         if any(re.search(r"lr|rate", text(one.right), re.IGNORECASE) for one in last_part):
             return False
-    names = {one for one in (*names_in(node), *map(ident, factors_of(node))) if re.fullmatch(_RATE, one, re.IGNORECASE)}
+    factors = [ident(it) for one in within(node, ast.BinOp) for it in factors_of(one)]
+    names = {one for one in (*names_in(node), *factors) if re.fullmatch(_RATE, one, re.IGNORECASE)}
     value = number(node)
     return bool(names) or "['lr']" in text(node) or (value is not None and 0 < value < 0.02)
 

@@ -33,6 +33,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, axis_of, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
+_ANSWERS = named("target targets label labels y")
 _HEAT = named("t tau temp temperature")
 
 
@@ -241,25 +242,34 @@ def _unread(program: Program) -> Iterator[Spot]:
             continue
         names = [one.id for one in within(loop.target, ast.Name)]
         read = {one.id for line in loop.body for one in within(line, ast.Name)}
-        wanted = [one for one in names if words(one) & {"target", "targets", "label", "labels", "y"}]
+        wanted = [one for one in names if words(one) & _ANSWERS]
         if len(names) > 1 and wanted and not set(wanted) & read:
             inner = [one.call for one in losses(program) if loop in program.loops(one.call)]
             yield spot(inner[0] if inner else loop, text=wanted[0])
     for function in functions(program):
         backward = next((one for one in within(function, ast.Call) if method_of(one) == "backward"), None)
         for call in program.uses(function) if backward is not None else ():
-            for name in _given_beside(function, call):
+            for name in _given_beside(program, function, call):
                 bound = program.bound(object_of(backward))
                 yield spot(program.statement(bound.statement if bound is not None else backward or call), text=name)
 
 
-def _given_beside(function: Function, call: ast.Call) -> set[str]:
-    """Return the parameters that a function never reads and that get the same rows as another: `step(x[at], y[at])`."""
+def _given_beside(program: Program, function: Function, call: ast.Call) -> set[str]:
+    """Return the parameters that a function never reads and that come with another: `step(x[at], y[at])`."""
     names = [one.arg for one in function.args.args if one.arg not in {"self", "cls"}]
-    pairs = [(name, one) for name, one in zip(names, call.args, strict=False) if isinstance(one, ast.Subscript)]
-    rows = [text(one.slice) for _, one in pairs]
+    pairs = [(name, _comes_from(program, one)) for name, one in zip(names, call.args, strict=False)]
+    rows = [one for _, one in pairs if one]
     read = {one.id for line in function.body for one in within(line, ast.Name)}
-    return {name for name, one in pairs if name not in read and rows.count(text(one.slice)) > 1 and name[0] != "_"}
+    sure = [name for name, one in pairs if rows.count(one) > 1 and (one[0] == "[" or words(name) & _ANSWERS)]
+    return {name for name in sure if name not in read and name[0] != "_"}
+
+
+def _comes_from(program: Program, node: ast.expr) -> str:
+    """Return the rows that an argument takes, or the target of the loop that it comes from; empty for others."""
+    if isinstance(node, ast.Subscript):
+        return f"[{text(node.slice)}]"
+    targets = [text(one.target) for one in program.loops(node) if isinstance(one, ast.For)]
+    return next((one for one in targets if re.search(rf"\b{re.escape(text(node))}\b", one)), "")
 
 
 @suspects_each("prediction cut before its loss", losses)

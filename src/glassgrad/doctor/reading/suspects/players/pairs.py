@@ -12,7 +12,15 @@ from glassgrad.doctor.reading.nodes import elements, factors_of, is_op, names_in
 from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.lookup import mentions_any, named_values, source, text, text_around, words_in
+from glassgrad.doctor.reading.suspects.lookup import (
+    mentions_any,
+    named_values,
+    source,
+    targets_of,
+    text,
+    text_around,
+    words_in,
+)
 from glassgrad.doctor.reading.suspects.players.algebra import core, signed, stands_for, word
 from glassgrad.doctor.reading.values import Loss, layer, losses, returns
 
@@ -221,6 +229,9 @@ def _teacher(program: Program, one: Loss) -> Iterator[Spot]:
         yield look_at(one.call, what="the temperature divides the scores of one side only")
 
 
+_LESSON = re.compile(r"loss|distil|soft|kd|kl|(^|_)ce(_|$)", re.IGNORECASE)
+
+
 @suspects("teacher compared with itself")
 def _taught_itself(program: Program) -> Iterator[Spot]:
     """Find `-(softmax(t / T) * log_softmax(t / T)).sum()` and the same kl_div of a model that nobody trains."""
@@ -228,8 +239,10 @@ def _taught_itself(program: Program) -> Iterator[Spot]:
     for node, left, right in [*pairs, *((one.call, one.input, one.target) for one in losses(program))]:
         sides = [stands_for(program, core(program, one)) for one in (left, right) if one is not None]
         kinds = {program.called(one) for one in sides}
+        function = program.function(node)
+        said = targets_of(program, node) or (function.name if function is not None else "")
         given = [program.operand(one) for one in sides if isinstance(one, ast.Call)]
-        if kinds != {"softmax", "log_softmax"} or text(given[0]) != text(given[1]):
+        if kinds != {"softmax", "log_softmax"} or text(given[0]) != text(given[1]) or not _LESSON.search(said):
             continue
         for name in within(given[0], ast.Name):
             made = program.value_of(name)

@@ -170,6 +170,7 @@ def _last_of_unpacked(program: Program) -> Iterator[Spot]:
     for node in program.every(ast.Subscript):
         bound = program.bound(node.value)
         made = bound.value if bound is not None and bound.item in {None, 0} else None
+        made = made.value if isinstance(made, ast.Subscript) and constant(made.slice) == 0 else made
         if not isinstance(made, ast.Call) or program.called(made) != "pad_packed_sequence":
             continue
         if pick(node) == (int(flag(program, made, "batch_first", 1) is True), -1):

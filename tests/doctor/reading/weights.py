@@ -160,6 +160,21 @@ for epoch in range(3):
     Case(
         "parameters used up",
         """
+class Training:
+    def __init__(self, model):
+        self.weights = filter(lambda p: p.requires_grad, model.parameters())
+        self.optimizer = torch.optim.SGD(self.weights, lr=0.1)
+    def step(self, loss):
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.weights, 1.0)  #!
+        self.optimizer.step()
+""",
+        (("filter(lambda p: p.requires_grad, model.parameters())", "list(model.parameters())"),),
+    ),
+    Case(
+        "parameters used up",
+        """
 model = nn.Linear(4, 3)
 weights = model.parameters()
 optimizer = torch.optim.SGD(weights, lr=0.1)

@@ -92,6 +92,19 @@ train, test = train_test_split(pieces, test_size=0.2)  #!
         "both parts share the augmentation",
         """
 from torch.utils.data import random_split
+whole = Pictures("data", transform=train_transform)
+train_set, val_set = random_split(whole, [800, 200])
+val_set.dataset.transform = plain  #!
+""",
+        (
+            ("val_set.dataset.transform = plain", "val_set = Subset(Pictures(\"data\"), val_set.indices)"),
+            ("train_set, val_set = random_split(whole, [800, 200])", "val_set = Subset(whole, range(9))"),
+        ),
+    ),
+    Case(
+        "both parts share the augmentation",
+        """
+from torch.utils.data import random_split
 whole = Pictures("data", augment=True)
 train_set, val_set = random_split(whole, [800, 200])  #!
 """,

@@ -153,6 +153,22 @@ for epoch in range(10):
     Case(
         "multiplier that is a rate",
         """
+optimizer = torch.optim.SGD(model.parameters(), lr=config.lr)
+schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: max(config.lr * 0.9**t, 1e-6))  #!
+""",
+        (("config.lr * 0.9", "0.9"),),
+    ),
+    Case(
+        "multiplier that is a rate",
+        """
+optimizer = torch.optim.SGD(model.parameters(), lr=config.base)
+schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: config.lr * 0.9**t)  #!
+""",
+        (("lr=config.base", "lr=1.0"),),
+    ),
+    Case(
+        "multiplier that is a rate",
+        """
 def rate(step):
     return 0.001 * BASE_LR  #!
 

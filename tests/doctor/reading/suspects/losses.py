@@ -132,6 +132,32 @@ for x, y_age, y_height in batches:
     Case(
         "labels that no loss reads",
         """
+def step(docs, grades):
+    optimizer.zero_grad()
+    loss = list_loss(net(docs))  #!
+    loss.backward()
+    optimizer.step()
+for at in order:
+    step(x[at], y[at])
+""",
+        (("list_loss(net(docs))", "list_loss(net(docs), grades)"),),
+    ),
+    Case(
+        "labels that no loss reads",
+        """
+def step(net, x, labels):
+    loss = list_loss(net(x))  #!
+    loss.backward()
+for at, (x, labels) in enumerate(batches):
+    optimizer.zero_grad()
+    step(net, x, labels)
+    optimizer.step()
+""",
+        (("list_loss(net(x))", "list_loss(net(x), labels)"),),
+    ),
+    Case(
+        "labels that no loss reads",
+        """
 for x, labels in batches:
     optimizer.zero_grad()
     loss = F.mse_loss(net(x), x.mean(1))  #!
@@ -254,6 +280,17 @@ loss = criterion(net(x), y)
         (("MultiLabelMarginLoss", "MultiLabelSoftMarginLoss"),),
     ),
     Case(
+        "first class ignored",
+        """
+PAD = 0
+names = ["NOUN", "VERB", "ADJ"]
+numbers = {name: at for at, name in enumerate(names)}
+y = nn.utils.rnn.pad_sequence([torch.tensor([numbers[one] for one in row]) for row in rows], padding_value=PAD)
+loss = F.cross_entropy(net(x), y, ignore_index=PAD)  #!
+""",
+        (("= [\"NOUN\"", "= [\"<pad>\", \"NOUN\""),),
+    ),
+    Case(
         "ignored index of a real class",
         """
 criterion = nn.CrossEntropyLoss(ignore_index=0)  #!
@@ -324,6 +361,16 @@ def masked_mse_loss(pred, target, mask):
 loss = masked_mse_loss(model(x), x, known)
 """,
         (("return error.mean()", "return (error * mask).sum() / mask.sum()"),),
+    ),
+    Case(
+        "pairs labelled the other way",
+        """
+def draw(data, i, j, a, b):
+    return data[i], data[j], (a == b).float()
+def contrastive(d, s, margin=2.0):
+    return ((1.0 - s) * d ** 2 + s * torch.clamp(margin - d, min=0) ** 2).mean()  #!
+""",
+        (("a == b", "a != b"),),
     ),
     Case(
         "pairs labelled the other way",

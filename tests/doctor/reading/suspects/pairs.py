@@ -95,6 +95,47 @@ for epoch in range(3):
         (("gains[begin : begin + 64]", "gains[rows]"),),
     ),
     Case(
+        "place written at x, y",
+        """
+layer = nn.Conv2d(1, 8, 3)
+picture[:, y0 : y0 + h, x0 : x0 + w] = 1.0
+cell_x, cell_y = int(x0 * 8), int(y0 * 8)
+heat[cell_x, cell_y] = 1.0  #!
+""",
+        (("heat[cell_x, cell_y]", "heat[cell_y, cell_x]"),),
+    ),
+    Case(
+        "place written at x, y",
+        """
+layer = nn.Conv2d(1, 8, 3)
+for k in range(9):
+    i, j = int(cx / 4), int(cy / 4)
+    target[k, i, j, 0] = 1.0  #!
+    picture[k, row, column] = 1.0
+""",
+        (("int(cx / 4), int(cy / 4)", "int(cy / 4), int(cx / 4)"),),
+    ),
+    Case(
+        "teacher compared with itself",
+        """
+with torch.no_grad():
+    soft = teacher(x)
+out = student(x)
+aim = F.softmax(soft / 4, 1)
+loss = -(aim * F.log_softmax(soft / 4, 1)).sum(1).mean()  #!
+""",
+        (("F.log_softmax(soft", "F.log_softmax(out"),),
+    ),
+    Case(
+        "teacher compared with itself",
+        """
+large.requires_grad_(False)
+known, out = large(x), small(x)
+loss = F.kl_div(F.log_softmax(known, 1), F.softmax(known, 1), reduction="batchmean")  #!
+""",
+        (("F.log_softmax(known", "F.log_softmax(out"),),
+    ),
+    Case(
         "paired by two listings",
         """
 import os

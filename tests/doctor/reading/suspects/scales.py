@@ -85,6 +85,16 @@ def prepared(image, mask):
     Case(
         "numbers cut to integers",
         """
+def tensor_of(picture):
+    return torch.from_numpy(picture).float() / 255
+def example(picture, classes):
+    return tensor_of(picture), tensor_of(classes).squeeze(0).long()  #!
+""",
+        (("tensor_of(classes).squeeze(0)", "torch.from_numpy(classes)"),),
+    ),
+    Case(
+        "numbers cut to integers",
+        """
 x = torch.tensor(features, dtype=torch.long)  #!
 """,
         (("torch.long", "torch.float32"),),

@@ -72,6 +72,16 @@ CASES = (
     ),
     Case(
         "last step may be padding",
+        _net(
+            _FIRST,
+            "out, _ = self.rnn(nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True))",
+            "out, sizes = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)",
+            "return self.head(out[:, -1])  #!",
+        ),
+        (("out[:, -1]", "out[torch.arange(len(x)), sizes - 1]"),),
+    ),
+    Case(
+        "last step may be padding",
         _net(_FIRST, "out, _ = self.rnn(x)", "return self.head(out[:, -1])  #!", after=_PADS),
         (("out[:, -1]", "out[torch.arange(len(x)), lengths - 1]"),),
     ),

@@ -33,7 +33,7 @@ from glassgrad.doctor.reading.suspects.losses.formulas import (
 from glassgrad.doctor.reading.values import ELEMENTWISE, Loss, axis_of, end, layer, library_name, losses, op
 
 _CLASSES = frozenset({"cross_entropy", "nll_loss"})
-_ANSWERS = named("target targets label labels y")
+_TAUGHT = named("target targets label labels y")
 _HEAT = named("t tau temp temperature")
 
 
@@ -242,7 +242,7 @@ def _unread(program: Program) -> Iterator[Spot]:
             continue
         names = [one.id for one in within(loop.target, ast.Name)]
         read = {one.id for line in loop.body for one in within(line, ast.Name)}
-        wanted = [one for one in names if words(one) & _ANSWERS]
+        wanted = [one for one in names if words(one) & _TAUGHT]
         if len(names) > 1 and wanted and not set(wanted) & read:
             inner = [one.call for one in losses(program) if loop in program.loops(one.call)]
             yield spot(inner[0] if inner else loop, text=wanted[0])
@@ -260,7 +260,7 @@ def _given_beside(program: Program, function: Function, call: ast.Call) -> set[s
     pairs = [(name, _comes_from(program, one)) for name, one in zip(names, call.args, strict=False)]
     rows = [one for _, one in pairs if one]
     read = {one.id for line in function.body for one in within(line, ast.Name)}
-    sure = [name for name, one in pairs if rows.count(one) > 1 and (one[0] == "[" or words(name) & _ANSWERS)]
+    sure = [name for name, one in pairs if rows.count(one) > 1 and (one[0] == "[" or words(name) & _TAUGHT)]
     return {name for name in sure if name not in read and name[0] != "_"}
 
 

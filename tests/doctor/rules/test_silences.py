@@ -71,6 +71,14 @@ def test_a_mask_that_keeps_everything_tells_nothing() -> None:
     assert "input without effect" not in titles(model, lambda: F.cross_entropy(model(x, mask), y))
 
 
+@pytest.mark.parametrize(("stride", "told"), [(1, False), (2, False)])
+def test_the_last_place_may_lie_behind_the_last_window(stride: int, told: bool) -> None:
+    model = nn.Sequential(nn.Conv1d(3, 4, 3, stride=stride), nn.ReLU(), nn.Flatten(), nn.LazyLinear(3))
+    x, y = gg.randn(20, 3, 12), gg.randint(0, 3, (20,))
+    model(x)
+    assert ("input without effect" in titles(model, lambda: F.cross_entropy(model(x), y))) == told
+
+
 def test_copies_with_one_target_are_no_copies_by_mistake() -> None:
     model, row = nn.Linear(4, 3), gg.randn(1, 4)
     same = gg.cat([row] * 20)

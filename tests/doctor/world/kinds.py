@@ -296,6 +296,37 @@ for epoch in range(6):
         loss.backward()
         opt.step()
 """, (("        loss = F.mse", "        noise = torch.randn(50, 16)\n        loss = F.mse"),)),
+    Program("weights of 16 bits", ("updates lost in rounding",), _DATA + _NET + """
+model = model.to(torch.bfloat16)  #!
+x = x.to(torch.bfloat16)
+opt = torch.optim.Adam(model.parameters(), lr=4e-4)
+for epoch in range(30):
+    for rows in torch.randperm(600).split(40):
+        loss = F.cross_entropy(model(x[rows]).float(), y[rows])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""", (("model = model.to(torch.bfloat16)\nx = x.to(torch.bfloat16)", ""),)),
+    Program("steps stacked before the batch and viewed behind it", ("examples mixed",), """
+x = torch.randn(600, 6, 8)
+y = (x[:, 0, 0] > x[:, -1, 0]).long()
+class Frames(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.each, self.rnn, self.out = nn.Linear(8, 16), nn.GRU(16, 16, batch_first=True), nn.Linear(16, 2)
+    def forward(self, x):
+        seen = torch.stack([torch.relu(self.each(x[:, t])) for t in range(6)])
+        seen = seen.view(len(x), 6, 16)  #!
+        return self.out(self.rnn(seen)[0][:, -1])
+model = Frames()
+opt = torch.optim.Adam(model.parameters(), lr=3e-3)
+for epoch in range(6):
+    for rows in torch.randperm(600).split(40):
+        loss = F.cross_entropy(model(x[rows]), y[rows])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""", (("seen.view(len(x), 6, 16)", "seen.transpose(0, 1)"),)),
     Program("zeroed before the step uses them", ("no gradients in a step",), _DATA + _NET + """
 opt = torch.optim.Adam(model.parameters(), lr=3e-3)
 for epoch in range(6):

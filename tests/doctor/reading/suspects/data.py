@@ -97,7 +97,7 @@ train_set, val_set = random_split(whole, [800, 200])
 val_set.dataset.transform = plain  #!
 """,
         (
-            ("val_set.dataset.transform = plain", "val_set = Subset(Pictures(\"data\"), val_set.indices)"),
+            ("val_set.dataset.transform = plain", 'val_set = Subset(Pictures("data"), val_set.indices)'),
             ("train_set, val_set = random_split(whole, [800, 200])", "val_set = Subset(whole, range(9))"),
         ),
     ),

@@ -288,7 +288,7 @@ numbers = {name: at for at, name in enumerate(names)}
 y = nn.utils.rnn.pad_sequence([torch.tensor([numbers[one] for one in row]) for row in rows], padding_value=PAD)
 loss = F.cross_entropy(net(x), y, ignore_index=PAD)  #!
 """,
-        (("= [\"NOUN\"", "= [\"<pad>\", \"NOUN\""),),
+        (('= ["NOUN"', '= ["<pad>", "NOUN"'),),
     ),
     Case(
         "ignored index of a real class",

@@ -22,7 +22,7 @@ from glassgrad.doctor.reading.suspects.data.roles import (
     trains,
 )
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.lookup import assigned, assignments, stem_of, targets_of, text, words_in
+from glassgrad.doctor.reading.suspects.lookup import assigned, assignments, source, stem_of, targets_of, text, words_in
 
 _SAME = named("float double tensor as_tensor from_numpy to cpu numpy tolist DoubleTensor FloatTensor array asarray")
 _BATCH = re.compile(r"batch|(^|_)bs(_|$|z)", re.IGNORECASE)
@@ -255,7 +255,12 @@ def _shared(program: Program) -> Iterator[Spot]:
         owner = program.classes.get(program.called(made)) if made is not None else None
         item = owner.methods.get("__getitem__") if owner is not None else None
         random = item is not None and is_drawn(program, item)
-        if isinstance(made, ast.Call) and (random or any(_augments(program, one) for one in made.keywords)):
+        apart = re.search(r"Subset\([^\n]*\.indices", source(program))  # the places of one part, of other data
+        if (
+            isinstance(made, ast.Call)
+            and not apart
+            and (random or any(_augments(program, one) for one in made.keywords))
+        ):
             yield look_at(call, made, made=shown(made))
 
 

@@ -104,7 +104,7 @@ def _factor(program: Program, name: str, made: ast.Call) -> object:
     factor = given_number(program, made, key, place) if key else None
     least = 0.65 if name == "ExponentialLR" else 0.02
     each = name == "StepLR" and given_number(program, made, "step_size", 1) == 1 and (factor or 0.1) <= 0.5
-    return (each or (factor is not None and (factor >= 1 or factor <= least))) and look_at(made)
+    return (each or (factor is not None and (factor > 1 or factor <= least))) and look_at(made)
 
 
 @suspects_each("length of a cosine", rounds)

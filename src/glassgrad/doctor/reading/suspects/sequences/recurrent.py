@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.names import last
-from glassgrad.doctor.reading.nodes import target_of, within
+from glassgrad.doctor.reading.nodes import object_of, target_of, within
 from glassgrad.doctor.reading.program import (
     FUNCTIONS,
     LOOPS,
@@ -128,7 +128,12 @@ def _turned(program: Program, one: Run) -> Iterator[Spot]:
     given = one.call.args[0]
     node = program.value_of(given) or given
     said = text(node)
-    if one.batch_first and re.search(r"\.(permute\(1, 0, 2\)|(transpose|swapaxes)\((0, 1|1, 0)\))$", said):
+    stacked = program.called(program.written(object_of(node))) == "stack"  # of steps, which come first
+    if (
+        one.batch_first
+        and not stacked
+        and re.search(r"\.(permute\(1, 0, 2\)|(transpose|swapaxes)\((0, 1|1, 0)\))$", said)
+    ):
         yield look_at(node, one.made)
 
 

@@ -232,6 +232,7 @@ class Sampler:
         self._preset = preset
         self._past: _Past | None = None
         self._weights: list[Array] | None = None
+        self._half = [at for at, (_, parameter) in enumerate(named) if library.is_half(parameter)]
         self._lost: dict[str, list[float]] = {}
 
     def before(self) -> None:
@@ -245,10 +246,11 @@ class Sampler:
             return
         moved = updates.between(weights, values_of(self._named, copied=False))
         sample.values["update_norm"] = updates.measure(moved)
-        for (name, parameter), one in zip(self._named, moved, strict=True):
-            g = scaling.gradient(parameter) if library.is_half(parameter) else None
+        for at in self._half:
+            name, parameter = self._named[at]
+            g = scaling.gradient(parameter)
             if g is not None and (g != 0).any():
-                self._lost.setdefault(name, []).append(float((one[g != 0] == 0).mean()))
+                self._lost.setdefault(name, []).append(float((moved[at][g != 0] == 0).mean()))
         if self._past is not None and self._past.step == sample.step:
             self._past.moved = [one.reshape(-1) for one in moved]
 

@@ -76,13 +76,11 @@ def _added_by_place(run: Run, batch: list[float]) -> tuple[str, str] | None:
 
 
 def _cut_anew(run: Run, batch: list[float]) -> tuple[str, str] | None:
-    """Return the first reshape that joins the axis of the examples with the one before it, or takes them in turn."""
+    """Return the first reshape that joins the axis of the examples, which is not the first, with the one before."""
     for op in run.graph.ops:
         before = op.entered
         joined = before is not None and len(before) > 2 and before[0] not in batch and before[1] in batch
-        if op.name not in _RESHAPES or not joined or before is None:
-            continue
-        if op.shape[:1] == (before[0] * before[1],) or op.shape[:2] == (before[1], before[0]):
+        if op.name in _RESHAPES and joined and before is not None and op.shape[:1] == (before[0] * before[1],):
             return op.name, op.where
     return None
 

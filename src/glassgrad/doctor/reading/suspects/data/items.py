@@ -110,7 +110,7 @@ def _changed(program: Program) -> Iterator[Spot]:
         loops = program.loops(node)
         rows = value.slice if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) else None
         sliced = isinstance(rows, ast.Slice)
-        if loops and sliced and isinstance(target, ast.Name) and trains(program, loops[0]):
+        if loops and sliced and isinstance(target, ast.Name) and trains(program, loops[0]) and not _is_list(program, rows):
             yield from (look_at(one, stored=shown(value)) for one in _edits(loops[0], target.id))
 
 

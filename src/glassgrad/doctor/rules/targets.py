@@ -227,7 +227,7 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
         written = source_lines.remapping(run.parts.files)
         what += f"; {written} writes class numbers where it compares them" if written else ""
         if within:
-            what += f"; the scores are a table of {within} x {within} pairs, where the right one of row i is in column i"
+            what += f"; the scores are a table of {within} x {within} pairs, and the right one of row i is in column i"
         remedy = "labels = torch.arange(len(scores))" if within else ""
         yield Seen(what, written or run.calls.line("loss"), 1.0, remedy=remedy)
 

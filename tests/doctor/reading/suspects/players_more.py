@@ -495,4 +495,29 @@ class Generator(nn.Module):
 """,
         (("nn.Sigmoid()", "nn.Tanh()"),),
     ),
+    Case(
+        "number of a step instead of its level",
+        """
+levels = torch.arange(0, 1000, 50)
+def sample(net, x):
+    for i in reversed(range(len(levels))):
+        left = alpha_bar[levels[i]]
+        noise = net(x, torch.full((len(x),), i))  #!
+        x = (x - (1 - left).sqrt() * noise) / left.sqrt()
+    return x
+""",
+        (("full((len(x),), i)", "full((len(x),), int(levels[i]))"),),
+    ),
+    Case(
+        "number of a step instead of its level",
+        """
+def sample(model, x, levels):
+    for i, t in enumerate(range(999, 0, -20)):
+        time = torch.tensor([i] * len(x))
+        noise = model(x, time)  #!
+        x = (x - betas[t] * noise) / alphas[t].sqrt()
+    return x
+""",
+        (("[i] *", "[t] *"),),
+    ),
 )

@@ -79,7 +79,8 @@ def _awake(program: Program) -> Iterator[Spot]:
     for block in program.nodes:
         marks = block.items if isinstance(block, ast.With) else []
         if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
-            calls = [one for one in within(block, ast.Call) if _is_model(program, one) and not draws_examples(program, one)]
+            calls = [one for one in within(block, ast.Call) if _is_model(program, one)]
+            calls = [one for one in calls if not draws_examples(program, one)]
             yield from (look_at(one, block) for one in calls[:1])
         elif isinstance(block, FUNCTIONS) and _judges(program, block):
             calls = [one for one in within(block, ast.Call) if _is_model(program, one)]

@@ -47,7 +47,9 @@ def _reduced(program: Program, node: ast.BinOp) -> bool:
     held = target_of(statement) if isinstance(statement, ast.Assign) and statement.value is node else None
     whole = re.escape(text(held if held is not None else node))
     reduced = re.search(rf"(?<![\w.])\(?{whole}\)?\.(mean|sum)\(|\b(mean|sum)\({whole}[,)]", said)
-    return reduced is not None and not re.search(r"log_?sum_?exp|(?<!log_)softmax\(|exp\(\)? *[.)]*(sum|mean)|(?<!soft)max\(", said)
+    return reduced is not None and not re.search(
+        r"log_?sum_?exp|(?<!log_)softmax\(|exp\(\)? *[.)]*(sum|mean)|(?<!soft)max\(", said
+    )
 
 
 @suspects_each("logarithms of a mixture added up", operations(ast.Mult | ast.Add))

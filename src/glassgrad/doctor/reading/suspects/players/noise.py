@@ -17,13 +17,22 @@ from glassgrad.doctor.reading.nodes import (
     ident,
     is_negative,
     is_op,
+    names_in,
     target_of,
     within,
 )
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.lookup import classes, mentions_any, named_values, text, text_around
+from glassgrad.doctor.reading.suspects.lookup import (
+    assigned,
+    assignments,
+    classes,
+    mentions_any,
+    named_values,
+    text,
+    text_around,
+)
 from glassgrad.doctor.reading.suspects.players.algebra import core, signed, stands_for, word
 from glassgrad.doctor.reading.values import layer, losses
 
@@ -256,7 +265,36 @@ def _other_direction(program: Program, owner: Class) -> Iterator[Spot]:
     if len(found) == 2 and len(names) == 1 and len(shapes) == 2 and len({sign for _, sign in shapes}) == 1:
         for way, sign, _, node in found:
             if way != sign and not _is_subtracted(program, node):
-                yield look_at(node, what="multiplies by" if way > 0 else "divides by")
+                yield look_at(node, what="multiplies by" if way > 0 else "divides by", why=_BOTH)
+    for way, sign, _, node in found if len(found) == 1 else ():
+        if way != sign and _joins_density(program, node):
+            yield look_at(node, what="multiplies by" if way > 0 else "divides by", why=_ADDED)
+
+
+_BOTH = "both directions return it with one sign"
+_ADDED = "the script adds it to the density of what comes out"
+
+
+def _joins_density(program: Program, node: ast.expr) -> bool:
+    """Tell whether a script calls a step as `x, one = step(x)` and adds the second result to a density of x.
+
+    The density of what goes into a step needs the opposite sign.
+    """
+    owner = program.owner(node)
+    for target, value, statement in assignments(program):
+        pair, around = elements(target), program.around(statement)
+        plain = isinstance(value, ast.Call) and len(pair) == 2 and text(pair[0]) in {text(one) for one in value.args}
+        if not plain or program.owner(statement) is owner:
+            continue
+        held = {text(pair[1])}
+        held |= {text(one) for one, given, _ in assigned(around) if held & names_in(given)}
+        added = "|".join(map(re.escape, sorted(held)))
+        behind = [one for one in within(around, ast.BinOp) if one.lineno > statement.lineno]
+        for density, other in (it for one in behind if is_op(one, ast.Add) for it in both_ways(one)):
+            known = re.search(r"log_?p|prior|base|\*\* 2|pow\(2", text(density)) and text(pair[0]) in names_in(density)
+            if known and re.fullmatch(added, text(other)):
+                return not re.search(rf"-=? ({added})\b|-({added})\b", text_around(program, statement))
+    return False
 
 
 def _change_of_volume(program: Program, function: Function) -> tuple[int, int, str, ast.expr] | None:

@@ -22,6 +22,21 @@ fall, bend = slope(net(p), p)[:, :1], slope(slope(net(p), p)[:, 1:], p)
         (("slope(slope(net(p), p)[:, 1:], p)", "slope(net(p), p)[:, 1:]"),),
     ),
     Case(
+        "second derivative of a piecewise linear net",
+        """
+def net_of(width, act=nn.ReLU):  #!
+    return nn.Sequential(nn.Linear(1, width), act(), nn.Linear(width, width), act(), nn.Linear(width, 1))
+def by(of, at):
+    return torch.autograd.grad(of.sum(), at, create_graph=True)[0]
+net = net_of(20)
+u = net(x)
+slope = by(u, x)
+bend = by(slope, x)
+loss = (bend + 9 * u).pow(2).mean()
+""",
+        (("act=nn.ReLU", "act=nn.Tanh"),),
+    ),
+    Case(
         "inverse of a flow",
         """
 class Coupling(nn.Module):

@@ -40,7 +40,7 @@ def draws_examples(program: Program, call: ast.Call) -> bool:
     Many generators draw in the mode in which they were trained, with the statistics of the batch.
     """
     trained = [one for one in program.calls if makes_optimizer(program, one)]
-    given = (flow(program).origin(one) for one in call.args if len(trained) > 1)
+    given = (flow(program).origin(one) or one for one in call.args if len(trained) > 1)
     return any(_NOISE.search(ast.unparse(one)) for one in given)
 
 

@@ -437,9 +437,8 @@ def _range(program: Program) -> Iterator[Spot]:
     makers = [one for name, one in made if one is not None and (_MAKER.search(name) or _MAKER.search(one.name))]
     lasts = [last for one in makers if (last := end_of_layer(program, one)) is not None and last.op == "tanh"]
     for node, deviation in _standardised(program) if lasts else ():
-        also = [lasts[0].node, *([deviation] if deviation is not None else [])]
         told = f"{shown(node)} leaves numbers beyond -1 .. 1, where the tanh of the generator ends: some of the data"
-        yield spot(deviation or node, node, *also, what=told)
+        yield spot(deviation or node, node, lasts[0].node, what=told)
 
 
 def _standardised(program: Program) -> Iterator[tuple[ast.expr, ast.stmt | None]]:

@@ -22,19 +22,6 @@ edge_index = links.nonzero().t()  #!
         (("        return out / ", "        out = out + self.own(x)\n        return out / "),),
     ),
     Case(
-        "neighbours added up",
-        """
-adj = torch.zeros(50, 50)
-for i, j in links:
-    adj[i, j] = adj[j, i] = 1
-class Attention(nn.Module):
-    def forward(self, x, adj):
-        scores = torch.where(adj > 0, self.scores(x), torch.tensor(-1e9))  #!
-        return scores.softmax(-1) @ self.values(x)
-""",
-        (("in links:\n", "in links:\n    adj.fill_diagonal_(1)\n"),),
-    ),
-    Case(
         "rectifier behind the last layer",
         """
 class Net(nn.Module):

@@ -427,26 +427,6 @@ def loss(pi, log_prob):
         (("(pi * log_prob).sum(-1)", "torch.logsumexp(pi.log() + log_prob, -1)"),),
     ),
     Case(
-        "logarithms of a mixture added up",
-        """
-def loss(net, x, y):
-    h = net(x)
-    log_pi = F.log_softmax(h[:, :5], dim=1)
-    each = log_pi + normal(h[:, 5:10], h[:, 10:].exp()).log_prob(y)  #!
-    return -each.mean()
-""",
-        (("-each.mean()", "-torch.logsumexp(each, dim=1).mean()"),),
-    ),
-    Case(
-        "logarithms of a mixture added up",
-        """
-def nll(weights, y, mu, sigma):
-    log_prob = log_density(y, mu, sigma)
-    return -torch.mean(torch.sum(torch.log(weights) + log_prob, dim=-1))  #!
-""",
-        (("torch.sum(torch.log", "torch.logsumexp(torch.log"),),
-    ),
-    Case(
         "log-determinant of a flow",
         """
 class Flow(nn.Module):

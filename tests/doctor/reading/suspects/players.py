@@ -424,28 +424,6 @@ class Flow(nn.Module):
         (("total = total + one", "total = total - one"),),
     ),
     Case(
-        "log-determinant of the other direction",
-        """
-class Step(nn.Module):
-    def forward(self, x):
-        s, t = self.net(x)
-        return (x - t) * (-s).exp(), s.sum(-1)  #!
-
-    def inverse(self, z):
-        s, t = self.net(z)
-        return z * s.exp() + t
-
-class Flow(nn.Module):
-    def log_prob(self, x):
-        total = 0
-        for step in self.steps:
-            x, one = step(x)
-            total = total + one
-        return self.base.log_prob(x).sum(-1) + total
-""",
-        (("exp(), s.sum(-1)", "exp(), -s.sum(-1)"),),
-    ),
-    Case(
         "one layer for mean and deviation",
         """
 class Actor(nn.Module):

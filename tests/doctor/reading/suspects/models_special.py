@@ -143,8 +143,8 @@ def sample(net, x):
         """
 def sample(model, x, levels):
     for i, t in enumerate(range(999, 0, -20)):
-        time = torch.tensor([i] * len(x))
-        noise = model(x, time)  #!
+        time = torch.tensor([i] * len(x))  #!
+        noise = model(x, time)
         x = (x - betas[t] * noise) / alphas[t].sqrt()
     return x
 """,

@@ -205,7 +205,7 @@ def _numbered(program: Program, loop: ast.For) -> Iterator[Spot]:
             held = stands_for(program, given)
             inner = {it for one in within(held, ast.Subscript) for it in ast.walk(one.slice)}
             if any(one.id == index and one not in inner for one in within(held, ast.Name)):
-                yield look_at(call, index=index, given=shown(held))
+                yield spot(call if held is given else held, call, text=shown(call), index=index, given=shown(held))
 
 
 @suspects_each("velocity turned round", operations(ast.Add))

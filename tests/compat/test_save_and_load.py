@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,8 +175,9 @@ def test_two_tensors_with_one_path_are_two() -> None:
 
 
 @pytest.fixture
-def small_disk() -> Iterator[None]:
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Files of this process cannot grow beyond 4 KiB."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python 3.11 would leave half a file, and read it next time
     resource = pytest.importorskip("resource", reason="the limit is POSIX's")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

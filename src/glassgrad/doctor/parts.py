@@ -147,7 +147,8 @@ class Parts:
         zeros: for each of these, the share of outputs that are exactly 0.
         files: the user's files that may hold the model.
         padding: padding that the loss reaches, None without any.
-        leaks: whether outputs depend on tokens that are their targets.
+        leaks: the user's line at which outputs begin to depend on tokens that are their targets; "" if no line shows
+            it, None if they do not.
         carried: recurrent layers that begin with the state of an earlier batch.
         against: whether the loss passes through a model that another optimizer trains.
         alone: whether the program has one optimizer only.
@@ -158,8 +159,8 @@ class Parts:
         copies: (variable, the user's line) of copies of the model that still have its first weights.
         bad: (op, the user's line) of the first loss whose target or weight is not finite.
         stale: (variable, normalisation, the user's line) of copies of which only the parameters follow the model.
-        mixed: (class of a layer, the user's line that makes it) if an output depends on other examples of the batch;
-            both may be empty.
+        mixed: (class of a layer, the user's line that makes it, the line at which it begins) if an output depends on
+            other examples of the batch; all may be empty.
         sizes: (step, deviation) of the inputs.
         beside: (mean, deviation) of the inputs in training, and of those in passes without gradients.
         gains: (matrix, its deviation times the root of the number of its inputs) when training begins.
@@ -215,7 +216,7 @@ class Parts:
     zeros: tuple[float, ...] = ()
     files: tuple[str, ...] = ()
     padding: Padding | None = None
-    leaks: bool = False
+    leaks: str | None = None
     carried: tuple[str, ...] = ()
     against: bool = False
     alone: bool = True
@@ -227,7 +228,7 @@ class Parts:
     copies: tuple[tuple[str, str], ...] = ()
     stale: tuple[tuple[str, str, str], ...] = ()
     bad: tuple[str, str] | None = None
-    mixed: tuple[str, str] | None = None
+    mixed: tuple[str, str, str] | None = None
     sizes: tuple[tuple[int, float], ...] = ()
     beside: tuple[tuple[float, float], tuple[float, float]] | None = None
     gains: tuple[tuple[str, float], ...] = ()

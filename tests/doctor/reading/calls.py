@@ -245,6 +245,25 @@ optimizer = torch.optim.Adam(model.parameters())
     ),
     Case(
         "training mode in evaluation",
+        """
+maker = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
+judge = nn.Linear(4, 1)
+first, second = torch.optim.Adam(judge.parameters()), torch.optim.Adam(maker.parameters())
+for real, given in batches:
+    fake = maker(given)
+    first.zero_grad()
+    (F.softplus(-judge(real)) + F.softplus(judge(fake.detach()))).mean().backward()
+    first.step()
+    second.zero_grad()
+    F.softplus(-judge(fake)).mean().backward()
+    second.step()
+with torch.no_grad():
+    print(maker(kept))  #!
+""",
+        (("maker(kept)", "maker(torch.randn(64, 8))"),),
+    ),
+    Case(
+        "training mode in evaluation",
         _MODEL + LOOP + "with torch.no_grad():\n    drawn = torch.stack([model(x)])  #!\n",
         (("[model(x)]", "[model(x) for _ in range(9)]"),),
     ),

@@ -14,6 +14,22 @@ for real in batches:
     fake = generator(torch.randn(len(real), 2))
 """
 
+_ACTOR = """
+actor, critic = nn.Linear(4, 2), nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1))
+first = torch.optim.Adam(critic.parameters())
+second = torch.optim.Adam(actor.parameters())
+for x, done, worth in batches:
+    gap = F.mse_loss(critic(torch.cat([x, done], 1)), worth)
+    first.zero_grad()
+    gap.backward()
+    first.step()
+    mine = actor(x)
+    loss = -critic(torch.cat([x, done], 1)).mean()  #!
+    second.zero_grad()
+    loss.backward()
+    second.step()
+"""
+
 CASES = (
     Case(
         "loss of a copy",
@@ -102,6 +118,11 @@ def slower(optimizer, rate):
     g_opt.step()
 """,
         (("judge(fake.detach()), torch.ones_like", "judge(fake), torch.ones_like"),),
+    ),
+    Case(
+        "optimizer of another model",
+        _ACTOR,
+        (("(torch.cat([x, done], 1)).mean()", "(torch.cat([x, mine], 1)).mean()"),),
     ),
     Case(
         "gradients of another loss",

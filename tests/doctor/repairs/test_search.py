@@ -195,6 +195,6 @@ def test_the_command_shows_the_change(tmp_path: Path, capsys: pytest.CaptureFixt
     path = write(tmp_path, SCRIPT.format(library="glassgrad").replace(*CHANGED["rate"]))
     assert run(["doctor", str(path), "--seconds", "150"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "WARNING a change helps: with `optimizer = " in out or "rate too low" in out
+    assert "INFO a change helps: with `optimizer = " in out  # a better rate is a choice, no fault
     assert run(["doctor", str(path), "--seconds", "0"]) == 0
     assert "changes of the script" not in capsys.readouterr().out

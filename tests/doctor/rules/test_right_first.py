@@ -54,6 +54,29 @@ def test_the_right_pair_may_always_stand_first(name: str, tmp_path: Path) -> Non
     assert not {"labels alike", "data not shuffled"} & {one.rule for one in found}
 
 
+@pytest.mark.parametrize("side", ["key(b).T", "key(b).detach().T"])
+@pytest.mark.filterwarnings("ignore")
+def test_the_right_pair_of_a_table_of_a_batch_stands_on_the_diagonal(side: str, tmp_path: Path) -> None:
+    text = f"""
+query, key = nn.Linear(6, 8), nn.Linear(6, 8)
+model = nn.ModuleList([query, key])
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+x = torch.randn(64, 6)
+for step in range(60):
+    a = x[torch.randperm(64)[:24]]
+    b = a + 0.1 * torch.randn(24, 6)
+    scores = F.normalize(query(a), dim=1) @ {side} / 0.1
+    right = LABELS
+    optimizer.zero_grad()
+    F.cross_entropy(scores, right).backward()
+    optimizer.step()
+"""
+    wrong = found_in(HEADS["ours"] + text.replace("LABELS", "torch.zeros(24).long()"), tmp_path)
+    assert "24 x 24 pairs" in next(one.what for one in wrong if one.rule == "labels alike")
+    sound = found_in(HEADS["ours"] + text.replace("LABELS", "torch.arange(24)"), tmp_path)
+    assert "labels alike" not in {one.rule for one in sound}
+
+
 PLACES = """
 model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 8))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

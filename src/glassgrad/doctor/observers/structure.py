@@ -384,7 +384,7 @@ class Structure:
             passes=min(self._passes, _PASSES),
             files=tuple(self._files),
             padding=self.tokens.found(),
-            leaks=bool(self.tokens.leaks),
+            leaks=self.tokens.leaks_at if self.tokens.leaks else None,
             repeats=self.tokens.repeats,
             twice=self.tokens.twice > 1,
             pads=self.tokens.pads(),
@@ -441,9 +441,10 @@ class Structure:
             moving=self._resting.found(self._model),
         )
 
-    def _mixed(self) -> tuple[str, str]:
+    def _mixed(self) -> tuple[str, str, str]:
         kinds = in_sequence_order(self._model)
-        return ", ".join(sorted(kinds)), source_lines.calling(kinds, self._files) if kinds else ""
+        made = source_lines.calling(kinds, self._files) if kinds else ""
+        return ", ".join(sorted(kinds)), made, self._mixing.line
 
 
 def _scheduled(known: tuple[Any, str, int]) -> Scheduled:

@@ -9,6 +9,7 @@ import numpy as np
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import Labels
 from glassgrad.doctor.library import Args, Array, Module, Tensor
+from glassgrad.doctor.observers.entering.breaking import first_line
 from glassgrad.doctor.parts import Padding
 from glassgrad.doctor.restoring.set_aside import aside
 
@@ -89,6 +90,7 @@ class Tokens:
         self._inner: dict[str, tuple[int, int]] = {}
         self._single: dict[tuple[str, int], list[Array]] = {}
         self.leaks: bool | None = None
+        self.leaks_at = ""
         self.repeats = False
         self.twice = 0
 
@@ -215,12 +217,12 @@ class Tokens:
         torch = library.is_torch(args[place])
 
         def run(ids: Array) -> Array | None:
-            output = model(*args[:place], library.tensor_of(ids, torch), *args[place + 1 :])
+            output = model(*args[:place], library.tensor_of(ids.copy(), torch), *args[place + 1 :])
             return library.numbers(library.first_tensor(output))
 
         with aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
             model.eval()
-            before, after = run(entering.copy()), run(changed)
+            before, after = run(entering), run(changed)
         if before is None or after is None or before.size % entering.size or before.shape != after.shape:
             return
         if before.ndim == 3 and before.shape[1] != entering.shape[1] == before.shape[2]:  # classes before places
@@ -228,6 +230,10 @@ class Tokens:
         one, other = (each.reshape(*entering.shape, -1)[:, :middle] for each in (before, after))
         changes = bool(np.abs(one - other).max() > _FAR * max(float(np.abs(one).max()), 1e-30))
         self.leaks = changes and not self._same_place
+        if self.leaks:
+            with aside(model), sys.modules["torch" if torch else "glassgrad"].no_grad():
+                model.eval()
+                self.leaks_at = first_line(run, entering, [changed], 1)
         self.repeats = self._same_place and not changes
 
     def found(self) -> Padding | None:

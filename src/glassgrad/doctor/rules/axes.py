@@ -240,15 +240,17 @@ def _padding(run: Run) -> Iterator[Seen]:
     "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
 )
 def _seen(run: Run) -> Iterator[Seen]:
-    if run.parts.leaks:
+    line = run.parts.leaks
+    if line is not None:
         where = run.calls.line("forward")
         what = (
             f"the targets are the next tokens of the inputs, and the outputs of the model{at_(where)} at the first "
             "positions change with the tokens at the last: it sees what it is to predict"
         )
+        what += f"; that begins at {line}" if line else ""
         attends = _attending(run.graph)
         what += f"; {attends} makes the weights of the positions" if attends is not None else ""
-        yield Seen(what, (attends.where if attends is not None else "") or where)
+        yield Seen(what, (attends.where if attends is not None else "") or line or where)
 
 
 def _reduced(graph: Graph) -> Op | None:

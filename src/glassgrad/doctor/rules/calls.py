@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from glassgrad.doctor import source_lines
+from glassgrad.doctor.rules.order import is_generator
 from glassgrad.doctor.rules.rule import Seen, at_, error, info, listed, rules_of, warning
 from glassgrad.doctor.rules.setup import ADAPTIVE
 from glassgrad.doctor.run import Run, line_of
@@ -170,7 +171,7 @@ def _frozen_moves(run: Run) -> Iterator[Seen]:
 def _validated_in_training(run: Run) -> Iterator[Seen]:
     found = run.calls.training
     each = len({step for step, _ in found}) > PART_OF_STEP * max(run.calls.steps, 1)
-    if found and not (each and run.parts.against):
+    if found and not (each and run.parts.against) and not is_generator(run):
         where = line_of(found[0][1])
         names = ", ".join(run.setup.stochastic[:3])
         what = f"the model was called without gradients in training mode{at_(where)}: {names} behave as in training"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassgrad.doctor import source_lines
-from glassgrad.doctor.graphs.graph import COMPARES, CONSTANT
+from glassgrad.doctor.graphs.graph import COMPARES
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import GLOROT, Seen, at_, error, listed, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
@@ -35,54 +35,15 @@ _REDUCTIONS = named("mean sum amax amin max min std var norm prod logsumexp")
 def _mixed(run: Run) -> Iterator[Seen]:
     if run.parts.mixed is None:
         return
-    kinds, made = run.parts.mixed
+    kinds, made, line = run.parts.mixed
     forward = run.calls.line("forward")
-    along = _along_the_batch(run)
-    by = f"; {along[0]} at {along[1]} goes along that axis" if along and along[1] else ""
-    by = f"; {kinds}{at_(made)} takes the first axis for the time" if kinds else by
     what = (
         f"the output of the model{at_(forward)} for an example changes with the others of the batch, or with its "
-        f"place among them, in evaluation mode too{by}"
+        "place among them, in evaluation mode too"
     )
-    yield Seen(what, made or (along[1] if along else "") or forward)
-
-
-def _along_the_batch(run: Run) -> tuple[str, str] | None:
-    """Return the first op that goes along the first axis of examples, and its line."""
-    batch = run.first_batches
-    for op in run.graph.ops:
-        if op.axis == 0 and op.entered and op.entered[0] in batch:
-            return op.name, op.where
-    return _added_by_place(run, batch) or _cut_anew(run, batch) or _reduced_away(run, batch)
-
-
-def _reduced_away(run: Run, batch: list[float]) -> tuple[str, str] | None:
-    """Return the first op within the model that makes one number of all examples."""
-    graph = run.graph
-    for op in graph.ops[: graph.last_parameter]:
-        before = op.entered
-        if op.name in _REDUCTIONS and before and before[0] in batch and (not op.shape or op.shape[0] not in batch):
-            return op.name, op.where
-    return None
-
-
-def _added_by_place(run: Run, batch: list[float]) -> tuple[str, str] | None:
-    """Return the first sum with a table that has a row for each place of the batch, as positions should not have."""
-    for op in run.graph.ops:
-        given = [shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent == CONSTANT and shape]
-        if op.name == "add" and len(op.shape) > 2 and any(len(one) > 1 and one[0] in batch for one in given):
-            return op.name, op.where
-    return None
-
-
-def _cut_anew(run: Run, batch: list[float]) -> tuple[str, str] | None:
-    """Return the first reshape that joins the axis of the examples, which is not the first, with the one before."""
-    for op in run.graph.ops:
-        before = op.entered
-        joined = before is not None and len(before) > 2 and before[0] not in batch and before[1] in batch
-        if op.name in _RESHAPES and joined and before is not None and op.shape[:1] == (before[0] * before[1],):
-            return op.name, op.where
-    return None
+    what += f"; that begins at {line}" if line else ""
+    what += f"; {kinds}{at_(made)} takes the first axis for the time" if kinds else ""
+    yield Seen(what, made or line or forward)
 
 
 @error(

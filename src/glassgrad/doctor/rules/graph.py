@@ -185,15 +185,25 @@ def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
             theirs = other or ((mine[0],) if len(mine) == 2 else (mine[0], 1))
             kind = "weights" if op.name == "multiply" else "targets"
             each = "gets the weights of all" if op.name == "multiply" else "is compared with every target"
+            shaped = _shaped(found.graph, op.parents[tracked[0]])
+            made = f" ({shaped} makes {mine})" if shaped.where and shaped.where != op.where else ""
             yield Seen(
                 f"{op.name} of predictions {mine} and {kind} {theirs} makes {mine[0]} x {mine[0]} numbers: each "
-                f"prediction {each}",
+                f"prediction {each}{made}",
                 op.where,
                 float(mine[0]),
                 remedy=f"{'prediction' if len(mine) == 2 else kind.rstrip('s')}.squeeze(1)  # both {(mine[0],)}",
             )
             if op.name == "multiply":
                 return  # a clipped ratio comes second
+
+
+def _shaped(graph: Graph, at: int) -> Op:
+    """Return the op that gives the result of an op its shape, behind others that keep it."""
+    op = graph.ops[at]
+    while op.shape in op.shapes and (parent := op.parents[op.shapes.index(op.shape)]) >= 0:
+        op = graph.ops[parent]
+    return op
 
 
 @error("broadcast in the loss", "Give predictions and weights one shape: squeeze the extra dimension of size 1.")

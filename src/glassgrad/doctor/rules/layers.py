@@ -110,6 +110,19 @@ def contrasts(graph: Graph) -> bool:
     return False
 
 
+def of_batch(graph: Graph) -> int:
+    """Return n if class numbers choose in a table of n x n scores, of each row of a batch with each; 0 otherwise."""
+    for op in graph.losses():
+        made = graph.made_by(op.parents[0]) if op.parents and op.parents[0] >= 0 else None
+        while made is not None and made.name in {"multiply", "divide"}:
+            made = graph.made_by(max(made.parents)) if max(made.parents) >= 0 else None
+        rows = made.shape[0] if made is not None and made.name == "matmul" and len(made.shape) == 2 else 0
+        sides = [shape for shape in made.shapes[:2] if shape] if made is not None else []
+        if made is not None and rows > 2 and made.shape == (rows, rows) and (rows, rows) not in sides:
+            return rows
+    return 0
+
+
 def _products(graph: Graph, total: Op) -> bool:
     """Tell whether a sum adds the products of two computed vectors, the one of a pair and those of its candidates."""
     made = graph.made_by(total.parents[0]) if total.parents and total.parents[0] >= 0 else None

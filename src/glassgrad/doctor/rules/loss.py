@@ -238,7 +238,7 @@ def _is_signed(graph: Graph) -> bool:
     """Tell whether the value of a loss says nothing: each example has a weight of either sign, as an advantage, or the
     loss is a mean of the raw outputs of a critic.
     """
-    if _is_of_scores(graph):
+    if is_of_scores(graph):
         return True
     for op in graph.of_loss():
         weights = op.constant
@@ -248,7 +248,7 @@ def _is_signed(graph: Graph) -> bool:
     return False
 
 
-def _is_of_scores(graph: Graph) -> bool:
+def is_of_scores(graph: Graph) -> bool:
     """Tell whether a loss is a mean of what the last layer computes, such as `-critic(fake).mean()`."""
     behind = graph.of_loss()
     means = any(op.name in {"mean", "sum"} for op in behind)

@@ -10,6 +10,7 @@ from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.reading.names import named
+from glassgrad.doctor.rules.loss import is_of_scores
 from glassgrad.doctor.rules.rule import Seen, at_, ends, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -120,6 +121,13 @@ def _won(run: Run) -> Iterator[Seen]:
             f"{last:.3g}: the other is certain of each example, and its gradient vanishes"
         )
         yield Seen(what, run.calls.line("loss"), last, pairs(curve[:, 0], curve[:, 1]))
+
+
+def is_generator(run: Run) -> bool:
+    """Tell whether only the judgement of another model trains this one, which may draw examples in training mode."""
+    behind = run.graph.of_loss()
+    judged = any(_judges(run.graph, op) for op in behind) or is_of_scores(run.graph)
+    return run.parts.against and judged and not run.classes
 
 
 def _judges(graph: Graph, op: Op) -> bool:

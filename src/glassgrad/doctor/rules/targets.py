@@ -11,7 +11,7 @@ from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import CONSTANT, UNKNOWN, VIEWS, Constant, Graph, Labels, Op
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.reading.names import named
-from glassgrad.doctor.rules.layers import LINEAR, contrasts
+from glassgrad.doctor.rules.layers import LINEAR, contrasts, of_batch
 from glassgrad.doctor.rules.rule import Seen, at_, error, info, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -216,16 +216,20 @@ def _labels_alike(run: Run) -> Iterator[Seen]:
     values = [np.unique(labels.values) for labels in known if labels.values is not None]
     if len(known) < 3 or sum(labels.count for labels in known) < ENOUGH or max(labels.classes for labels in known) < 2:
         return
-    if has_several(run.graph) or contrasts(run.graph):
+    if has_several(run.graph):
         return  # for example, the loss of a discriminator has one label for each side
-    if source_lines.first_is_right(run.parts.files):
+    within = of_batch(run.graph)
+    if not within and (contrasts(run.graph) or source_lines.first_is_right(run.parts.files)):
         return
     if all(len(one) == 1 and one[0] == values[0][0] for one in values) and all(one.distinct == 1 for one in known):
         count = sum(labels.count for labels in known)
         what = f"all {count:,} labels of {len(known)} sampled steps are {int(values[0][0])}: there is nothing to tell"
         written = source_lines.remapping(run.parts.files)
         what += f"; {written} writes class numbers where it compares them" if written else ""
-        yield Seen(what, written or run.calls.line("loss"), 1.0)
+        if within:
+            what += f"; the scores are a table of {within} x {within} pairs, and the right one of row i is in column i"
+        remedy = "labels = torch.arange(len(scores))" if within else ""
+        yield Seen(what, written or run.calls.line("loss"), 1.0, remedy=remedy)
 
 
 @error(

@@ -170,4 +170,17 @@ class Words(torch.utils.data.Dataset):
 """,
         (("box /= 32", "box = box / 32"),),
     ),
+    Case(
+        "stored example changed in place",
+        """
+pool = torch.zeros(900, 4)
+for x, y in batches:
+    part = pool[:32]
+    part += x  #!
+    optimizer.zero_grad()
+    F.cross_entropy(model(part), y).backward()
+    optimizer.step()
+""",
+        (("pool = torch.zeros(900, 4)", "pool = []"),),
+    ),
 )

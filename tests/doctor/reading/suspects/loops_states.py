@@ -331,4 +331,14 @@ for epoch in range(10):
 """,
         (("val_loss > best_loss", "waited > patience"),),
     ),
+    Case(
+        "state never moves on",
+        """
+for step in range(1000):
+    action = policy(state)
+    next_state, reward, done, info = world.step(action)  #!
+    memory.push(state, action, reward, next_state, done)
+""",
+        (("    action = policy", "    state = world.now.copy()\n    action = policy"),),
+    ),
 )

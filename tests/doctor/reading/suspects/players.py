@@ -78,8 +78,8 @@ loss = F.mse_loss(model(now, actions[:, 1:]), then)  #!
     Case(
         "future valued behind the end",
         """
-def targets(rewards, dones, next_q, gamma=0.9):
-    return rewards + gamma * next_q.max(1)[0]  #!
+def targets(rewards, dones, next_q, settings):
+    return rewards + settings["gamma"] * next_q.max(1)[0]  #!
 """,
         (("next_q.max(1)[0]", "next_q.max(1)[0] * (1 - dones)"),),
     ),

@@ -248,4 +248,29 @@ class Forecaster:
 """,
         (("return self.net(x)", "return self.net((x - self.mean) / self.std)"),),
     ),
+    Case(
+        "generator with another range than the data",
+        """
+pictures = torch.rand(100, 64)
+middle, spread = pictures.mean(), pictures.std()  #!
+pictures = (pictures - middle) / spread
+G = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.Tanh())
+D = nn.Sequential(nn.Linear(64, 1))
+""",
+        (("middle, spread = pictures.mean(), pictures.std()", "middle, spread = 0.5, 0.5"),),
+    ),
+    Case(
+        "generator with another range than the data",
+        """
+ready = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.1307,), (0.3081,))])  #!
+class Generator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.main = nn.Sequential(nn.Linear(8, 784))
+    def forward(self, z):
+        return torch.tanh(self.main(z))
+generator = Generator()
+""",
+        (("(0.1307,), (0.3081,)", "(0.5,), (0.5,)"),),
+    ),
 )

@@ -9,13 +9,12 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.library import Args, Array, Module
+from glassgrad.doctor.observers.entering.breaking import FAR, first_line
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.restoring.set_aside import aside
 
 _FEWEST, _LARGEST = 4, 1 << 20
 """The fewest examples of a batch that is looked at, and the most numbers in it."""
-_FAR = 1e-3
-"""The change of an output relative to the largest one, above any rounding."""
 _OF_SEQUENCES = named("LSTM GRU RNN MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer")
 
 
@@ -24,11 +23,13 @@ class Mixing:
 
     Attributes:
         mixed: whether the outputs of the first half changed, or did not follow the order; None if it was not called.
+        line: the user's line at which the examples are mixed, if one shows it.
     """
 
     def __init__(self) -> None:
         self._wanted = False
         self.mixed: bool | None = None
+        self.line = ""
 
     def learns(self, args: Args, examples: int, alike: bool) -> None:
         """Note that a loss compares this number of examples, of which each has a target of its own.
@@ -72,6 +73,9 @@ class Mixing:
             self.mixed = _mixes(entering, before, once, 0, draws)
         elif len(before) == rows * places:  # the examples may be the first axis of the inputs, or the second
             self.mixed = all(_mixes(entering, before, once, axis, draws) for axis in (0, 1))
+        if self.mixed:
+            cases = _cases(entering, 0)[: 1 if draws else 2]
+            self.line = first_line(lambda given: _run(model, given, torch), entering, cases, 0)
 
 
 def _turned(outputs: Array | None) -> Array | None:
@@ -89,22 +93,27 @@ def _mixes(entering: Array, before: Array, run: Callable[[Array], Array | None],
     A model that draws random numbers (`draws`) gives those of a place to another example if the order changes.
     """
     count = entering.shape[axis]
-    middle = count // 2
-    ahead = np.moveaxis(entering, axis, 0)
-    rolled = np.roll(ahead, 1, axis=0)
-    others = rolled[middle:]
-    changed = ahead.copy()
-    changed[middle:] = others if entering.dtype.kind in "iub" else -1.5 * others  # sums and maxima change too
     mine = _by_example(before, entering, axis)
-    cases = [(changed, mine, middle), (rolled, np.roll(mine, 1, axis=0), count)]
-    for given, wanted, kept in cases[:1] if draws else cases:
-        after = run(np.ascontiguousarray(np.moveaxis(given, 0, axis)))
+    wanted_of = [(mine, count // 2), (np.roll(mine, 1, axis=0), count)]
+    for given, (wanted, kept) in zip(_cases(entering, axis)[: 1 if draws else 2], wanted_of, strict=False):
+        after = run(given)
         if after is None or after.shape != before.shape or not np.isfinite(after).all():
             return False
         change = np.abs(_by_example(after, entering, axis)[:kept] - wanted[:kept]).max()
-        if float(change) > _FAR * max(float(np.abs(before).max()), 1e-30):
+        if float(change) > FAR * max(float(np.abs(before).max()), 1e-30):
             return True
     return False
+
+
+def _cases(entering: Array, axis: int) -> list[Array]:
+    """Return a batch with others in its second half, and one whose examples have moved on by a place."""
+    ahead = np.moveaxis(entering, axis, 0)
+    rolled = np.roll(ahead, 1, axis=0)
+    middle = len(ahead) // 2
+    others = rolled[middle:]
+    changed = ahead.copy()
+    changed[middle:] = others if entering.dtype.kind in "iub" else -1.5 * others  # sums and maxima change too
+    return [np.ascontiguousarray(np.moveaxis(one, 0, axis)) for one in (changed, rolled)]
 
 
 def _by_example(outputs: Array, entering: Array, axis: int) -> Array:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.about.learning import uncleared
-from glassgrad.doctor.reading.about.modes import moded
+from glassgrad.doctor.reading.about.modes import draws_examples, moded
 from glassgrad.doctor.reading.about.rounds import PER_STEP, falls_slowly, per_batch, per_epoch
 from glassgrad.doctor.reading.actors import makes_optimizer, modules, related, stepped
 from glassgrad.doctor.reading.iterations import Event, Iteration, Reader, iterations, made, rounds, trainings, trains
@@ -387,7 +387,7 @@ def _never_eval(program: Program) -> Iterator[Spot]:
             found = layer(program, call.func) if isinstance(call.func, ast.Name) else None
             parts = kinds(program, found) if found is not None else None
             resting = sorted((parts or set()) & moded(program))
-            if resting and not repeats(program, call):
+            if resting and not repeats(program, call) and not draws_examples(program, call):
                 yield spot(call, model=callee_of(call), parts=" and ".join(resting))
                 break
 

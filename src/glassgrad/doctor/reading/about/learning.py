@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from glassgrad.doctor.reading.actors import modules, optimizer, related, spread, stepped, trained_by
 from glassgrad.doctor.reading.flow import Value, flow
 from glassgrad.doctor.reading.gradients import Reach, reach, switched_off
-from glassgrad.doctor.reading.iterations import Event, Iteration, trainings
+from glassgrad.doctor.reading.iterations import Event, Iteration, setting_of, trainings
 from glassgrad.doctor.reading.nodes import both_ways, has_attribute, is_op, method_of, object_of, within
 from glassgrad.doctor.reading.program import Program, constant, is_given
 from glassgrad.doctor.reading.rule import Spot, reads, rules_of, shown, spot
@@ -187,8 +187,12 @@ def _stranger(program: Program) -> Iterator[Spot]:
             if all(modules(program, have) is not None for have in mine):
                 pairs = sorted(zip(passes, found, strict=True), key=lambda pair: _after(one, pair[0], event))
                 cut = [node for _, it in pairs for have, node in it.cut if any(related(have, own) for own in mine)]
-                place = cut[0] if cut else made.node
+                place: ast.expr | ast.stmt = cut[0] if cut else made.node
                 why = f"{shown(cut[0])} cuts it off" if cut else "it holds the weights of another model"
+                nearest = pairs[0]
+                if not cut and _steps_twice(program, one, nearest[0], event):
+                    place = next(iter(setting_of(program, nearest[0])), nearest[0].node)
+                    why = f"the loss before it, {shown(place)}, does not use them"
                 yield spot(place, event.node, made.node, passes[0].node, step=shown(event.node), why=why)
                 break
 
@@ -221,6 +225,13 @@ def _changes_of_data(program: Program, node: ast.AST) -> list[ast.stmt]:
     """Return the statements that change numbers by `.data` in the function around a place."""
     changed = [one for one in within(program.function(node), ast.Attribute) if one.attr == "data"]
     return [program.statement(one) for one in changed if isinstance(one.ctx, ast.Store)]
+
+
+def _steps_twice(program: Program, one: Iteration, backward: Event, step: Event) -> bool:
+    """Tell whether a pass stands before a step, and a step of another optimizer before both: each has its own loss."""
+    order, (mine, _) = list(one.events), stepped(program, step.value)
+    earlier = [it for it in one.of("step") if order.index(it) < order.index(backward) < order.index(step)]
+    return any(made is not None and made != mine for made, _ in (stepped(program, it.value) for it in earlier))
 
 
 def _after(one: Iteration, backward: Event, step: Event) -> tuple[bool, int]:

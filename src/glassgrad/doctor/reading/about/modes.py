@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from glassgrad.doctor.reading.actors import makes_optimizer
+from glassgrad.doctor.reading.flow import flow
 from glassgrad.doctor.reading.nodes import method_of, object_of
 from glassgrad.doctor.reading.program import Loop, Program, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
@@ -26,6 +29,19 @@ class _Rest:
 def moded(program: Program) -> frozenset[str]:
     """Return the layers that behave otherwise in training, without dropout if all of the script drops nothing."""
     return NORMS | DRAWING if drops(program) else NORMS
+
+
+_NOISE = re.compile(r"(^|_)(z|noises?|latents?)\b|\brandn?\(|\bnormal_?\(")
+
+
+def draws_examples(program: Program, call: ast.Call) -> bool:
+    """Tell whether a call draws examples from a generator: it gets noise, and the script trains another model as well.
+
+    Many generators draw in the mode in which they were trained, with the statistics of the batch.
+    """
+    trained = [one for one in program.calls if makes_optimizer(program, one)]
+    given = (flow(program).origin(one) or one for one in call.args if len(trained) > 1)
+    return any(_NOISE.search(ast.unparse(one)) for one in given)
 
 
 def undone(program: Program) -> Iterator[Spot]:

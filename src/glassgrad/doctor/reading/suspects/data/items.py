@@ -108,10 +108,16 @@ def _changed(program: Program) -> Iterator[Spot]:
                 yield from (look_at(one, stored=shown(value)) for one in places)
     for target, value, node in assigned(program.tree):
         loops = program.loops(node)
-        rows = value.slice if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) else None
-        sliced = isinstance(rows, ast.Slice)
+        rows = value if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) else None
+        sliced = rows is not None and isinstance(rows.slice, ast.Slice) and not _is_list(program, rows)
         if loops and sliced and isinstance(target, ast.Name) and trains(program, loops[0]):
             yield from (look_at(one, stored=shown(value)) for one in _edits(loops[0], target.id))
+
+
+def _is_list(program: Program, rows: ast.Subscript) -> bool:
+    """Tell whether the value that a slice selects from begins as a list, whose slices are copies."""
+    bound = program.bindings(program.scope(rows), getattr(rows.value, "id", ""))
+    return any(isinstance(one.value, ast.List | ast.ListComp) or program.called(one.value) == "list" for one in bound)
 
 
 def _is_new(method: ast.AST, name: str, place: ast.AST) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.about.modes import draws_examples
 from glassgrad.doctor.reading.actors import setting
 from glassgrad.doctor.reading.iterations import rounds, trainings
 from glassgrad.doctor.reading.names import last
@@ -79,6 +80,7 @@ def _awake(program: Program) -> Iterator[Spot]:
         marks = block.items if isinstance(block, ast.With) else []
         if isinstance(block, ast.With) and any(re.search(r"no_grad|inference", text(one)) for one in marks):
             calls = [one for one in within(block, ast.Call) if _is_model(program, one)]
+            calls = [one for one in calls if not draws_examples(program, one)]
             yield from (look_at(one, block) for one in calls[:1])
         elif isinstance(block, FUNCTIONS) and _judges(program, block):
             calls = [one for one in within(block, ast.Call) if _is_model(program, one)]

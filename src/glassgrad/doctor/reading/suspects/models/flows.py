@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from glassgrad.doctor.reading.nodes import callee_of, is_negative, is_op, within
+from glassgrad.doctor.reading.nodes import callee_of, is_negative, is_op, target_of, within
 from glassgrad.doctor.reading.program import Class, Program, argument
 from glassgrad.doctor.reading.rule import Spot, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects_each
-from glassgrad.doctor.reading.suspects.lookup import text
+from glassgrad.doctor.reading.suspects.lookup import text, text_around
 from glassgrad.doctor.reading.suspects.models.layers import MATRICES, applied
 
 _BACK = re.compile(r"^(inverse|_inverse|reverse|decode|sample|backward|inv|generate|invert)", re.IGNORECASE)
@@ -34,9 +34,31 @@ def _scale(program: Program, call: ast.Call) -> object:
     return raw or logarithm or doubled or halved
 
 
-@suspects_each("logarithms of a mixture added up", operations(ast.Mult))
+_LOG_WEIGHT = re.compile(
+    r"^(self\.)?log_?(pi|pis|mix\w*|coef\w*|weights?|w)$|^([\w.]*\b)?log_softmax\(|^(torch\.)?log\((pi|mix\w*|weights?)\b"
+)
+_LOG_DENSITY = re.compile(r"log_?p(rob\w*|df)?\b|logp|log_?lik|log_?dens|log_?n(ormal)?\b|gauss", re.IGNORECASE)
+
+
+def _reduced(program: Program, node: ast.BinOp) -> bool:
+    """Tell whether a sum, or the variable that holds it, goes into a mean or a sum, and never through exp."""
+    statement = program.statement(node)
+    said = text_around(program, node)
+    held = target_of(statement) if isinstance(statement, ast.Assign) and statement.value is node else None
+    whole = re.escape(text(held if held is not None else node))
+    reduced = re.search(rf"(?<![\w.])\(?{whole}\)?\.(mean|sum)\(|\b(mean|sum)\({whole}[,)]", said)
+    return reduced is not None and not re.search(
+        r"log_?sum_?exp|(?<!log_)softmax\(|exp\(\)? *[.)]*(sum|mean)|(?<!soft)max\(", said
+    )
+
+
+@suspects_each("logarithms of a mixture added up", operations(ast.Mult | ast.Add))
 def _mixture(program: Program, node: ast.BinOp) -> object:
+    """Find `pi * log_prob`, and `(log_pi + log_prob).mean()` in a function without logsumexp."""
     names = [text(one) for one in (node.left, node.right)]
+    if isinstance(node.op, ast.Add):
+        weighs = any(_LOG_WEIGHT.match(one) for one in names) and any(_LOG_DENSITY.search(one) for one in names)
+        return weighs and _reduced(program, node)
     weighs = any(re.match(r"^(self\.)?(pi|pis|mix\w*|mixture\w*|coef\w*)$", one) for one in names)
     return weighs and any(re.search(r"log_?prob|log_?pdf|log_?lik|log_?n\b|log_?dens", one) for one in names)
 

@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.nodes import ident, is_op, names_in, within
 from glassgrad.doctor.reading.program import Function, Program, constant
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each
-from glassgrad.doctor.reading.suspects.lookup import mentions_any, source, stem_of, text
+from glassgrad.doctor.reading.suspects.lookup import assignments, mentions_any, source, stem_of, text
 from glassgrad.doctor.reading.values import axis_of
 
 _ADJACENCY = re.compile(r"^_?(adj\w*|a|a_hat|A\w*|adjacency|graph|laplacian|L)$")
@@ -29,15 +29,20 @@ def _neighbours(program: Program) -> Iterator[Spot]:
     whole = source(program)
     divides, loops = _divides(program), _LOOPS.search(whole)
     eyes = [one for one in program.every(ast.Assign) if is_op(one.value, ast.Add) and _LOOPS.search(text(one))]
+    filled = [one for one, _, _ in assignments(program) if isinstance(one, ast.Subscript) or len(ident(one)) > 1]
+    made = any(_ADJACENCY.match(stem_of(one)) for one in filled)
     for node in program.nodes:
         left: ast.expr | None = node.left if is_op(node, ast.MatMult) else None
         if isinstance(node, ast.Call) and len(node.args) > 1 and text(node.func).split(".")[-1] in _PRODUCTS:
             left = node.args[0]
+        masks = within(node, ast.Compare) if made and program.called(node) in {"masked_fill", "where"} else []
+        left = masks[0].left if masks else left
         name = ident(left)
         owner = program.owner(node)
         graph = _ADJACENCY.match(name) and (len(name) > 1 or re.search("gcn|graph|gnn", whole, re.IGNORECASE))
-        if graph and owner is not None and owner.is_module and not (divides and loops) and isinstance(node, ast.expr):
-            lacks = "a division by the degrees" if not divides else "self loops, by which a node keeps its own features"
+        normal = bool(masks) or divides  # a softmax over the neighbours has a sum of 1
+        if graph and owner is not None and owner.is_module and not (normal and loops) and isinstance(node, ast.expr):
+            lacks = "a division by the degrees" if not normal else "self loops, by which a node keeps its own features"
             told = f"{shown(node)} in line {node.lineno}" if eyes else shown(node)
             yield spot(eyes[0] if eyes else node, node, text=told, lacks=lacks)
     if not loops:

@@ -6,12 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
+from glassgrad.doctor.reading.names import last
 from glassgrad.doctor.reading.nodes import factors_of, is_op, names_in, within
 from glassgrad.doctor.reading.program import DEEPEST, Class, Function, Program, argument, constant
 from glassgrad.doctor.reading.rule import Spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import functions, text
 from glassgrad.doctor.reading.suspects.models.layers import (
+    BENDS,
     MATRICES,
     applied,
     axes,
@@ -200,6 +202,17 @@ def _kinked(program: Program) -> Iterator[Spot]:
             for node in within(forward, ast.Call):
                 if applied(program, node)[0] in {"relu", "leakyrelu"}:
                     yield look_at(node)
+        handed = list(_handed_over(program))
+        yield from (look_at(one) for one, _ in handed if {name for _, name in handed} <= {"relu", "leakyrelu"})
+
+
+def _handed_over(program: Program) -> Iterator[tuple[ast.expr, str]]:
+    """Yield the activations that a program hands on without a call, as in `act = nn.ReLU`, each with its name."""
+    for one in (*program.every(ast.Attribute), *program.every(ast.Name)):
+        outer, full = program.parents.get(one), program.names.full(one)
+        called = isinstance(outer, ast.Call) and outer.func is one
+        if full.startswith("torch.") and plain(last(full)) in BENDS and not called:
+            yield one, plain(last(full))
 
 
 def _is_second_derivative(program: Program, call: ast.Call) -> bool:

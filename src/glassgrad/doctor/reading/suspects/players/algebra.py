@@ -7,7 +7,7 @@ import re
 
 from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.reading.nodes import both_ways, factors_of, ident, is_negative, is_op
-from glassgrad.doctor.reading.program import Program, number
+from glassgrad.doctor.reading.program import Program, constant, number
 from glassgrad.doctor.reading.suspects.lookup import sides_of
 
 GAMMA = re.compile(r"gamma|discount", re.IGNORECASE)
@@ -36,7 +36,9 @@ def core(program: Program, node: ast.expr) -> ast.expr:
 
 
 def word(program: Program, node: ast.expr | None) -> str:
-    """Return the name of a part of a formula: of a variable, an attribute, or the called function; empty for others."""
+    """Return the name of a part of a formula: of a variable, an attribute, a key, or the called function; else none."""
+    if isinstance(node, ast.Subscript) and isinstance(key := constant(node.slice), str):
+        return key
     if node is None:
         return ""
     inner = core(program, node)

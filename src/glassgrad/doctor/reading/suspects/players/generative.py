@@ -12,7 +12,7 @@ from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, suspects, suspects_each, suspects_rows
 from glassgrad.doctor.reading.suspects.lookup import mentions_any, named_values, text, text_around, words_in
 from glassgrad.doctor.reading.suspects.players.algebra import core, signed, stands_for, word
-from glassgrad.doctor.reading.values import end, losses
+from glassgrad.doctor.reading.values import end, end_of_layer, layer, losses
 
 _JUDGE = re.compile(r"^(net_?)?d(is|isc\w*|_net|_[ab])?$|discriminator|critic", re.IGNORECASE)
 _MAKER = re.compile(r"^(net_?)?g(en|en\w*|_net|_[ab]{1,2})?$|generator", re.IGNORECASE)
@@ -425,10 +425,36 @@ _CENTRED = re.compile(r"\* 2(\.0)? - 1|/ 127\.5\)? - 1|Normalize\(\(?\[?0\.5|- 0
 
 @suspects("generator with another range than the data")
 def _range(program: Program) -> Iterator[Spot]:
-    """Find a generator that ends in a sigmoid beside data that are scaled to -1 .. 1."""
+    """Find a generator that ends in a sigmoid beside data scaled to -1 .. 1, or in tanh beside standardised data."""
     scaled = _CENTRED.search(text(program.tree))
     for owner in program.modules() if scaled else ():
         calls = within(owner.node, ast.Call)
         ends = [one for one in calls if program.called(one).lower() == "sigmoid"]
         if _MAKER.search(owner.node.name) and ends:
-            yield spot(max(ends, key=lambda one: one.lineno), text=shown(ends[-1]))
+            told = f"{shown(ends[-1])} ends the generator in 0 .. 1, and the data are scaled to -1 .. 1: half of them"
+            yield spot(max(ends, key=lambda one: one.lineno), what=told)
+    made = [(name, layer(program, value)) for name, value, _ in named_values(program) if isinstance(value, ast.Call)]
+    makers = [one for name, one in made if one is not None and (_MAKER.search(name) or _MAKER.search(one.name))]
+    lasts = [last for one in makers if (last := end_of_layer(program, one)) is not None and last.op == "tanh"]
+    for node, deviation in _standardised(program) if lasts else ():
+        told = f"{shown(node)} leaves numbers beyond -1 .. 1, where the tanh of the generator ends: some of the data"
+        yield spot(deviation or node, node, lasts[0].node, what=told)
+
+
+def _standardised(program: Program) -> Iterator[tuple[ast.expr, ast.stmt | None]]:
+    """Yield what divides data by their own deviation, with the line that measures it, and `Normalize` to beyond 1."""
+    for call in program.calls:
+        given = [[it.value for it in within(one, ast.Constant)] for one in call.args[:2]]
+        pairs = zip(*given, strict=False) if program.called(call) == "Normalize" and len(given) == 2 else ()
+        known = [(m, s) for m, s in pairs if isinstance(m, float) and isinstance(s, float) and s > 0]
+        if any(max(m, 1 - m) > 1.2 * s for m, s in known):
+            yield call, None
+    for node in program.every(ast.BinOp):
+        owner = program.owner(node)
+        if not is_op(node, ast.Div) or not is_op(node.left, ast.Sub) or (owner is not None and owner.is_module):
+            continue
+        sides = [program.called(stands_for(program, one)) for one in (node.left.right, node.right)]
+        if sides == ["mean", "std"] and not re.search(r"clamp|clip|tanh", text(program.statement(node))):
+            bound = program.bound(node.right)
+            held = bound.statement if bound is not None else None
+            yield node, held if isinstance(held, ast.stmt) else None

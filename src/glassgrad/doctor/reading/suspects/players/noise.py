@@ -8,13 +8,33 @@ import re
 from collections.abc import Iterator
 
 from glassgrad.doctor.reading.flow import flow
-from glassgrad.doctor.reading.nodes import both_ways, factors_of, is_negative, is_op, target_of, within
+from glassgrad.doctor.reading.nodes import (
+    arguments,
+    both_ways,
+    callee_of,
+    elements,
+    factors_of,
+    ident,
+    is_negative,
+    is_op,
+    names_in,
+    target_of,
+    within,
+)
 from glassgrad.doctor.reading.program import Class, Function, Program, argument, number
 from glassgrad.doctor.reading.rule import Spot, shown, spot
 from glassgrad.doctor.reading.suspects.form import look_at, operations, suspects, suspects_each, suspects_rows
-from glassgrad.doctor.reading.suspects.lookup import classes, mentions_any, named_values, text, text_around
+from glassgrad.doctor.reading.suspects.lookup import (
+    assigned,
+    assignments,
+    classes,
+    mentions_any,
+    named_values,
+    text,
+    text_around,
+)
 from glassgrad.doctor.reading.suspects.players.algebra import core, signed, stands_for, word
-from glassgrad.doctor.reading.values import losses
+from glassgrad.doctor.reading.values import layer, losses
 
 _MOST_LEFT = 0.4
 """The largest share of the data in the last level of a schedule that may count as noise alone."""
@@ -153,11 +173,39 @@ def _is_strided(program: Program, step: ast.expr) -> bool:
     for loop in program.loops(step):
         if not isinstance(loop, ast.For) or text(step) not in {one.id for one in within(loop.target, ast.Name)}:
             continue
-        for one in (loop.iter, *(stands_for(program, one) for one in within(loop.iter, ast.Name))):
-            said = re.sub(r"linspace\((0, )?([\w.]+) - 1, (0, )?\2\b", "", text(one))  # it visits each step
-            if re.search(r"linspace\(|\[::-?(?!1\])[\w ]|ange\([^,]+, [^,]+, (?!-?1\b)", said):
-                return True
+        if _skips(program, loop.iter):
+            return True
     return False
+
+
+def _skips(program: Program, levels: ast.expr) -> bool:
+    """Tell whether an expression, or a name in it, holds some of the steps of a training, and not each."""
+    for one in (levels, *(stands_for(program, one) for one in within(levels, ast.Name))):
+        said = re.sub(r"linspace\((0, )?([\w.]+) - 1, (0, )?\2\b", "", text(one))  # it visits each step
+        if re.search(r"linspace\(|\[::-?(?!1\])[\w ]|ange\([^,]+, [^,]+, (?!-?1\b)", said):
+            return True
+    return False
+
+
+@suspects_each("number of a step instead of its level", ast.For)
+def _numbered(program: Program, loop: ast.For) -> Iterator[Spot]:
+    """Find `for i in range(n): level = levels[i]; noise = model(x, full((b,), i))`, where the levels skip some."""
+    pair = elements(loop.target) if callee_of(loop.iter) == "enumerate" else []
+    index = ident(pair[0] if pair else loop.target)
+    choices = [one.slice for one in within(loop, ast.Subscript)]
+    chosen = [it for one in choices for part in within(one, ast.Name) for it in (part, stands_for(program, part))]
+    parts = [it for one in (*choices, *chosen) for it in within(one, ast.Subscript) if text(it.slice) == index]
+    levels = [loop.iter] if pair else [one.value for one in parts]
+    noised = mentions_any(program, re.compile(r"alpha|sigma|beta|nois", re.IGNORECASE))
+    if not index or not noised or not any(_skips(program, one) for one in levels):
+        return
+    for call in within(loop, ast.Call):
+        named = layer(program, call.func) is not None or re.search(r"model|net\b|denois|score", text(call.func))
+        for given in arguments(call)[1:] if named else ():
+            held = stands_for(program, given)
+            inner = {it for one in within(held, ast.Subscript) for it in ast.walk(one.slice)}
+            if any(one.id == index and one not in inner for one in within(held, ast.Name)):
+                yield spot(call if held is given else held, call, text=shown(call), index=index, given=shown(held))
 
 
 @suspects_each("velocity turned round", operations(ast.Add))
@@ -217,7 +265,36 @@ def _other_direction(program: Program, owner: Class) -> Iterator[Spot]:
     if len(found) == 2 and len(names) == 1 and len(shapes) == 2 and len({sign for _, sign in shapes}) == 1:
         for way, sign, _, node in found:
             if way != sign and not _is_subtracted(program, node):
-                yield look_at(node, what="multiplies by" if way > 0 else "divides by")
+                yield look_at(node, what="multiplies by" if way > 0 else "divides by", why=_BOTH)
+    for way, sign, _, node in found if len(found) == 1 else ():
+        if way != sign and _joins_density(program, node):
+            yield look_at(node, what="multiplies by" if way > 0 else "divides by", why=_ADDED)
+
+
+_BOTH = "both directions return it with one sign"
+_ADDED = "the script adds it to the density of what comes out"
+
+
+def _joins_density(program: Program, node: ast.expr) -> bool:
+    """Tell whether a script calls a step as `x, one = step(x)` and adds the second result to a density of x.
+
+    The density of what goes into a step needs the opposite sign.
+    """
+    owner = program.owner(node)
+    for target, value, statement in assignments(program):
+        pair, around = elements(target), program.around(statement)
+        plain = isinstance(value, ast.Call) and len(pair) == 2 and text(pair[0]) in {text(one) for one in value.args}
+        if not plain or program.owner(statement) is owner:
+            continue
+        held = {text(pair[1])}
+        held |= {text(one) for one, given, _ in assigned(around) if held & names_in(given)}
+        added = "|".join(map(re.escape, sorted(held)))
+        behind = [one for one in within(around, ast.BinOp) if one.lineno > statement.lineno]
+        for density, other in (it for one in behind if is_op(one, ast.Add) for it in both_ways(one)):
+            known = re.search(r"log_?p|prior|base|\*\* 2|pow\(2", text(density)) and text(pair[0]) in names_in(density)
+            if known and re.fullmatch(added, text(other)):
+                return not re.search(rf"-=? ({added})\b|-({added})\b", text_around(program, statement))
+    return False
 
 
 def _change_of_volume(program: Program, function: Function) -> tuple[int, int, str, ast.expr] | None:

@@ -345,6 +345,8 @@ def _stays(program: Program, statement: ast.Assign, names: list[ast.expr]) -> ob
     sets = [one for one in ast.walk(loop) if isinstance(one, ast.Assign | ast.AnnAssign) and one is not statement]
     sets = [one for one in sets if one.value is not None and new in words_in(one.value)]
     moves = any(_STATELIKE.search(name) and name != new for one in sets for name in _assigned(one))
+    held = re.escape(text(object_of(statement.value)))  # the world itself may tell the state: s = env.state.copy()
+    moves |= re.search(rf"= .*\b{held}\.(?!reset|step|action)", text(loop)) is not None
     return not moves and not re.search(rf"self\.\w+ = {re.escape(new)}\b", text(loop)) and look_at(statement)
 
 

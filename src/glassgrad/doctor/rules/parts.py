@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.parts import Outside
 from glassgrad.doctor.reading.names import named
@@ -27,6 +28,8 @@ DECAYED, DECAYED_APART = 0.3, 1.5
 """Limits of weight decay, within the gradient and decoupled from it (AdamW): above, the weights shrink to nothing."""
 ZEROS = 0.25
 """The share of outputs of a rectifier that are exactly 0, above which the targets are probably below 0."""
+LOST = 0.5
+"""A share of the numbers of 16 bits that a step leaves as they are, above which training stands nearly still."""
 _APART = frozenset({"AdamW", "Lion", "Muon"})
 _LISTS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict", "set": "ModuleList"}
 _RECURRENT = named("lstm gru rnn rnn_tanh rnn_relu")
@@ -362,6 +365,26 @@ def _output_rectifier(graph: Graph) -> tuple[str, str] | None:
         if maker is not None and maker.name in {"relu", "relu6"}:
             return maker.name, maker.where
     return None
+
+
+@warning(
+    "updates lost in rounding",
+    "Keep the weights in float32, and compute in half precision by autocast.",
+    "with torch.autocast('cuda', dtype=torch.bfloat16): loss = criterion(model(x), y)",
+    LOST,
+    "Micikevicius et al. (2018), Mixed precision training, section 3.1",
+)
+def _rounded(run: Run) -> Iterator[Seen]:
+    lost = {name: share for name, share in run.rounded.items() if share > LOST}
+    if 2 * len(lost) > len(run.rounded):
+        where = source_lines.halving(run.parts.files) or run.setup.built
+        share = sorted(lost.values())[len(lost) // 2]
+        what = (
+            f"a step leaves {share:.0%} of the numbers of {listed([*lost])} as they were, though they have a gradient: "
+            f"the weights are kept in 16 bits{at_(where)}, and what is less than half the distance of two such numbers "
+            "is lost"
+        )
+        yield Seen(what, where, share)
 
 
 RULES = rules_of(globals())

@@ -14,8 +14,6 @@ HIGHEST = {"SGD": 5.0, "SGDMomentum": 5.0, "RMSprop": 0.2, "Adagrad": 2.0, "Lion
 _ADAPTIVE = 0.1
 DROPPED = 0.85
 """A probability of dropout from which next to nothing passes."""
-LOST = 0.5
-"""A share of the numbers of 16 bits that a step leaves as they are, above which training stands nearly still."""
 FROZEN = 0.5
 """A share of frozen numbers that is worth knowing."""
 LONG, SHORT, ROUNDS, MOSTLY = 60, 64, 4.0, 0.8
@@ -40,26 +38,6 @@ def _foreign(run: Run) -> Iterator[Seen]:
             "earlier version of it, or to another model"
         )
         yield Seen(what, setup.built, float(setup.foreign))
-
-
-@warning(
-    "updates lost in rounding",
-    "Keep the weights in float32, and compute in half precision by autocast.",
-    "with torch.autocast('cuda', dtype=torch.bfloat16): loss = criterion(model(x), y)",
-    LOST,
-    "Micikevicius et al. (2018), Mixed precision training, section 3.1",
-)
-def _rounded(run: Run) -> Iterator[Seen]:
-    lost = {name: share for name, share in run.rounded.items() if share > LOST}
-    if 2 * len(lost) > len(run.rounded):
-        where = source_lines.halving(run.parts.files) or run.setup.built
-        share = sorted(lost.values())[len(lost) // 2]
-        what = (
-            f"a step leaves {share:.0%} of the numbers of {listed([*lost])} as they were, though they have a gradient: "
-            f"the weights are kept in 16 bits{at_(where)}, and what is less than half the distance of two such numbers "
-            "is lost"
-        )
-        yield Seen(what, where, share)
 
 
 @warning(

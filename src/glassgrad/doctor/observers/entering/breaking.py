@@ -44,14 +44,14 @@ class Lines:
             sys.settrace(before)
         return self.found
 
-    def _enters(self, frame: FrameType, event: str, value: Any) -> Callable[..., Any] | None:
+    def _enters(self, frame: FrameType, event: str, value: object) -> Callable[..., Any] | None:
         file = frame.f_code.co_filename
         if provenance.is_internal(file) or "-packages" in file or file.startswith(("<frozen", "<string")):
             return None
         self._bound[frame], self._line[frame] = dict(frame.f_locals), frame.f_lineno
         return self._goes_on
 
-    def _goes_on(self, frame: FrameType, event: str, value: Any) -> Callable[..., Any]:
+    def _goes_on(self, frame: FrameType, event: str, value: object) -> Callable[..., Any]:
         bound, line = dict(frame.f_locals), f"{provenance.shorten(frame.f_code.co_filename)}:{self._line[frame]}"
         before = self._bound[frame]
         made = [one for name, one in bound.items() if before.get(name) is not one]
@@ -59,7 +59,7 @@ class Lines:
         self._bound[frame], self._line[frame] = bound, frame.f_lineno
         return self._goes_on
 
-    def _keep(self, line: str, values: Sequence[Any]) -> None:
+    def _keep(self, line: str, values: Sequence[object]) -> None:
         for one in values:
             for part in one if isinstance(one, tuple | list) else [one]:
                 is_tensor = library.is_tensor(part) and hasattr(part, "shape")

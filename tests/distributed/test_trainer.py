@@ -135,7 +135,8 @@ Trainer(model, optim.SGD(model.parameters(), lr=0.1), F.mse_loss, [(x, x[:, :1])
     [("shape", "'0.weight' is float32 of shape (5, 4)"), ("data", "differs between rank 1 and rank 0")],
 )
 def test_ranks_that_differ_are_told(ranks, what: str, said: str) -> None:
-    ended = ranks(DIFFERENT, args=[what], code=1)
+    ended = ranks(DIFFERENT, args=[what], code=None)
+    assert ended.code in {1, 9}, str(ended)  # 9 where the launcher is faster to kill a rank than the rank is to end
     assert any(said in err for err in ended.err), str(ended)
 
 

@@ -113,7 +113,7 @@ def test_what_watching_costs_is_what_was_measured() -> None:
     text = " ".join((ROOT / "docs" / "doctor.md").read_text(encoding="utf-8").split())
     watched = "".join(block(RESULTS, f"doctor on {name}") for name in PROCESSORS)
     for preset in ("economy", "standard"):
-        (said,) = re.findall(rf"\| `{preset}` \|[^|]*\| ([\d.]+ to [\d.]+) %", text)
+        (said,) = re.findall(rf"\| `{preset}` \|[^|]*\| (-?[\d.]+ to [\d.]+) %", text)
         times = [float(row[0]) for row in cells(watched, preset)]
         assert within(said, [100 * (time - 1) for time in times]), preset
     for pattern, names in (

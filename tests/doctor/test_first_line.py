@@ -69,7 +69,7 @@ def inputs_and_cases(axis: int) -> tuple[Any, list[Any]]:
 
 
 def named(function: Callable[..., Any], library: str, axis: int = 0) -> str:
-    lib = pytest.importorskip(library)
+    lib = pytest.importorskip(library, reason="its tensors are what the lines make")
     x, cases = inputs_and_cases(axis)
     return first_line(lambda given: function(lib.tensor(given), lib), x, cases[: 2 - axis], axis)
 

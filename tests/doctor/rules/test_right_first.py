@@ -55,7 +55,7 @@ def test_the_right_pair_may_always_stand_first(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("side", ["key(b).T", "key(b).detach().T"])
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the scripts are faulty on purpose, and PyTorch warns of some
 def test_the_right_pair_of_a_table_of_a_batch_stands_on_the_diagonal(side: str, tmp_path: Path) -> None:
     text = f"""
 query, key = nn.Linear(6, 8), nn.Linear(6, 8)

@@ -320,13 +320,7 @@ class Frames(nn.Module):
         return self.out(self.rnn(seen)[0][:, -1])
 model = Frames()
 opt = torch.optim.Adam(model.parameters(), lr=3e-3)
-for epoch in range(6):
-    for rows in torch.randperm(600).split(40):
-        loss = F.cross_entropy(model(x[rows]), y[rows])
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-""", (("seen.view(len(x), 6, 16)", "seen.transpose(0, 1)"),)),
+""" + _LOOP, (("seen.view(len(x), 6, 16)", "seen.transpose(0, 1)"),)),
     Program("zeroed before the step uses them", ("no gradients in a step",), _DATA + _NET + """
 opt = torch.optim.Adam(model.parameters(), lr=3e-3)
 for epoch in range(6):

@@ -8,7 +8,6 @@ import numpy as np
 
 from glassgrad.doctor import source_lines
 from glassgrad.doctor.graphs.graph import COMPARES
-from glassgrad.doctor.reading.names import named
 from glassgrad.doctor.rules.rule import GLOROT, Seen, at_, error, listed, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
 
@@ -23,8 +22,6 @@ LARGE, SMALL = 4.0, 0.02
 MOSTLY = 0.5
 COPIES = 3
 """The number of batches of copies that is a sign; fewer occur by chance."""
-_RESHAPES = named("reshape view flatten")
-_REDUCTIONS = named("mean sum amax amin max min std var norm prod logsumexp")
 
 
 @error(
